@@ -23,6 +23,7 @@ from uncanny.eval.common.inputs.problems import NonEmpty, by_line, parse_records
 from uncanny.eval.common.parameters import TextParameters
 from uncanny.files import dump_json
 from uncanny.images.columns import plain_cells
+from uncanny.images.discover import discover
 from uncanny.images.file_bytes import RecordedFile
 from uncanny.images.prepared import PreparedImage
 from uncanny.models.parameters import SamplingParameters
@@ -84,10 +85,11 @@ class TextSet:
 
 
 def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None) -> TextSet:
-    """The pictures in words of a JSON Lines file, the word `scenes`, or of a program.
+    """The pictures in words of a JSON Lines file, the word `scenes`, or of a program; or a folder of images.
 
     `root` is where paths of pictures start, the file's own folder unless it is given, and the working
-    directory for those of a program. Pictures are not looked at.
+    directory for those of a program. Pictures are not looked at. Those of a folder have no caption; their id
+    is their path in it.
 
     Raises ItemsError with every invalid line and repeated id, UsageError for what cannot be read or is empty.
     """
@@ -98,6 +100,8 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
         name, folder = "the texts", base or Path.cwd()
     elif (bundled := bundled_set(os.fspath(source))) is not None:
         return TextSet(tuple(_described_scenes(bundled)), bundled, SETS[bundled] / "images")
+    elif Path(source).is_dir():
+        return _images_of(Path(source))
     else:
         path = Path(source)
         lines, problems = parse_records(path, DescribedImage)
@@ -111,6 +115,14 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     return TextSet(
         tuple(records), Path(source) if isinstance(source, str | os.PathLike) else "program", folder
     )
+
+
+def _images_of(folder: Path) -> TextSet:
+    names = [os.path.relpath(file, folder) for file in discover([folder]).files]
+    if not names:
+        raise UsageError(f"{folder} contains no images", remedy="Pass another folder, or a file of texts.")
+    images = tuple(DescribedImage(id=Path(name).as_posix(), original=name) for name in names)
+    return TextSet(images, folder, folder)
 
 
 def _described_scenes(name: str) -> Iterator[DescribedImage]:

@@ -64,7 +64,7 @@ class ReferencesParameters(Parameters):
     """The parameters of `references`."""
 
     pool: Annotated[TextSource, Shown(metavar="POOL", place="source", first=True)]
-    """File of the real images to choose from, with `id` and `original`, and optionally `caption`, a line."""
+    """Folder of real images to choose from, or a file with `id`, `original` and optionally `caption`."""
     clip: Annotated[
         Place | None,
         Field(description="Folder of the CLIP model that compares, as transformers saves it."),

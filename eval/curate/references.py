@@ -97,10 +97,10 @@ class References(CuratedResult):
 def references(images: TextSource, parameters: ReferencesParameters) -> References:
     """Find a real photograph for each generated image, as `uncanny curate references` does.
 
-    `images` and `pool` are texts as in `filter`, with `id`, `original` and, if known, the `caption` that the
-    image was made from or that describes the photograph. Captions are compared without case and extra spaces.
-    With `clip`, images are compared by the model in that folder: among photographs of the same caption, and
-    where there is none.
+    `images` and `pool` are folders, or texts as in `filter`, with `id`, `original` and, if known, the
+    `caption` that the image was made from or that describes the photograph. Captions are compared without
+    case and extra spaces. With `clip`, images are compared by the model in that folder: among photographs of
+    the same caption, and where there is none.
 
     Raises ItemsError and UsageError for what cannot be read, and a missing model.
 
@@ -133,11 +133,12 @@ def references(images: TextSource, parameters: ReferencesParameters) -> Referenc
     same = _same_captions(wanted.images, pool.images)
     chosen = matches(same, cosines, least=parameters.least, once=parameters.once)
     found = []
+    apart = "no photograph has its caption" + ("" if model is None else ", and none left is alike enough")
     for place, image in enumerate(wanted.images):
         at = chosen[place]
         original = _file(wanted, image)
         if at is None:
-            why = problems.get(image.id, "no photograph of its caption, and none alike enough")
+            why = problems.get(image.id, apart)
             found.append(Reference(image.id, original, None, None, None, None, why))
             continue
         photograph, cosine = pool.images[at], float(cosines[place, at])

@@ -20,7 +20,7 @@ from uncanny.eval.common.tables.table import Table
 from uncanny.eval.curate.parameters import SplitParameters
 from uncanny.eval.curate.result import CuratedResult, check_suffix
 from uncanny.parameters import takes
-from uncanny.wording import option
+from uncanny.wording import counted, option
 
 Part = Literal["train", "test"]
 
@@ -124,7 +124,7 @@ def split(identities: TextSource, parameters: SplitParameters) -> Split:
         if needed > len(own):
             raise UsageError(
                 f"The {part} set has {len(own):,} identities, and {needed:,} are needed for "
-                f"{len(names)} generators",
+                f"{counted(len(names), 'generator')}",
                 remedy=f"Pass a smaller {option('shared')} or {option('own')}, or more identities.",
             )
         for place, identity in enumerate(own):

@@ -21,7 +21,13 @@ import numpy as np
 
 from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.packages import image_tensor, import_package, loading, weights_folder
+from uncanny.eval.common.similarity.packages import (
+    image_tensor,
+    import_package,
+    loading,
+    quiet_transformers,
+    weights_folder,
+)
 from uncanny.eval.common.similarity.weights import content_hash
 from uncanny.eval.edits.parameters import LpipsNet, PerceptualParameters
 from uncanny.eval.edits.score import Perceptual
@@ -169,7 +175,7 @@ class SentenceSimilarity:
     def __init__(self, folder: Path, device: str | None) -> None:
         package = import_package("sentence_transformers")
         place = weights_folder(folder, "a sentence-transformers model")
-        with loading(f"{folder} contains no sentence-transformers model"):
+        with quiet_transformers(), loading(f"{folder} contains no sentence-transformers model"):
             # Before version 6 a folder's own classes ran all the same.
             self._model = package.SentenceTransformer(
                 str(place), device=choose_device(device), local_files_only=True, trust_remote_code=False

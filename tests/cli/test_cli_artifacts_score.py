@@ -38,7 +38,7 @@ def test_lines_against_labelme_from_end_to_end(tmp_path: Path, truth: Path) -> N
     assert (done.code, done.err) == (0, "")
     line = next(line for line in done.out.splitlines() if line.startswith("Semantics  "))
     figures = re.sub(r" *\[[^]]*\]", "", line).split()
-    assert figures == ["Semantics", "36.0", "36.0", "100.0", "52.9", "100.0", "1", "/", "1"]
+    assert figures == ["Semantics", "36.0", "36.0", "100.0", "52.9", "100.0", "50.0", "1", "/", "1"]
     assert "1 image that the truth does not have, not counted" in done.out
     assert (tmp_path / "scores.csv").read_text().startswith("prediction,part,of,figure,value,low,high")
     assert 'class="region-card"' in (tmp_path / "artifacts.html").read_text()

@@ -6,12 +6,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import chdir
+from operator import attrgetter
 from pathlib import Path
 
 import click
 import orjson
 import pytest
 
+import uncanny as package
 from tests.runs.e2e import uncanny_here
 from uncanny.annotation.parameters import AnnotateParameters
 from uncanny.cli import uncanny
@@ -109,3 +111,38 @@ def test_every_file_and_key_of_the_demo_run_is_documented(demo: tuple[str, Path]
         call,
     ):
         assert [key for key in keys if f"`{key}`" not in content] == []
+
+
+# Of the table of papers: a cell of commands, each perhaps followed by more of its options.
+_CELL = re.compile(r"^\|[^|]*\|[^|]*\|([^|]*)\|[^|]*\|[^|]*\|$", re.MULTILINE)
+
+
+def paper_commands() -> Iterator[tuple[click.Command, list[str]]]:
+    """Every command of the table of papers with the options behind it; its functions must be there."""
+    parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
+    cells = _CELL.findall((ROOT / "docs/papers.md").read_text(encoding="utf-8"))[2:]
+    for cell in cells:
+        command: click.Command | None = None
+        for words in (shlex.split(span) for span in re.findall(r"`([^`]+)`", cell)):
+            if words[0].startswith("uncanny."):
+                assert attrgetter(words[0].removeprefix("uncanny."))(package)
+                continue
+            if not words[0].startswith("--"):
+                command = uncanny.get_command(parent, words.pop(0))
+                if isinstance(command, click.Group):
+                    command = command.commands[words.pop(0)]
+            assert command is not None, cell
+            yield command, words
+
+
+def test_every_command_of_the_papers_is_one() -> None:
+    found = list(paper_commands())
+    assert len(found) > 50
+    for command, words in found:
+        options = {name: each for each in command.params for name in each.opts}
+        for place, word in enumerate(words):
+            if word.startswith("--"):
+                assert word in options, (command.name, words)
+            else:
+                kind = options[words[place - 1]].type
+                assert not isinstance(kind, click.Choice) or word in kind.choices, (command.name, words)

@@ -6,6 +6,7 @@ Cells are percent. Published rows stand below one's own where they are wanted, m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Final
 
 from uncanny.eval.artifacts.score.result import (
@@ -50,6 +51,8 @@ _ALIGNMENT_TITLES: Final[Mapping[str, str]] = {
 }
 _JUDGED_KEYS: Final = ("acc", "p", "r", "f1")
 _PIXEL_KEYS: Final = ("iou", "pix_p", "pix_r", "pix_f1")
+# Those of table 3.
+_PIXELS: Final[Mapping[str, str]] = {"PixP": "pix_p", "PixR": "pix_r"}
 
 
 def tables(score: ArtifactScore) -> tuple[Table, ...]:
@@ -240,6 +243,16 @@ def published_tables() -> tuple[Table, ...]:
             ("vlm_instance_f1_at_0.5", "Published: instance F1@0.5 (table 12)"),
         )
     ]
+    cells = list(product(ARTIFACT_CATEGORIES, _PIXELS))
+    heads = (f"{CATEGORY_NAMES[category]} {name}" for category, name in cells)
+    pixels = Table(
+        ("Model (published)", *_percents(*heads, better="higher")),
+        tuple(
+            (row["model"], *(_share(row[category][_PIXELS[name]]) for category, name in cells))
+            for row in rows["pixels_by_category"]
+        ),
+        title="Published: pixels by category (table 3)",
+    )
     interpretations = Table(
         ("Heat map of (published)", *_percents(*PIXEL_NAMES, better="higher")),
         tuple(
@@ -248,7 +261,7 @@ def published_tables() -> tuple[Table, ...]:
         ),
         title="Published: interpretations of models (table 13)",
     )
-    return (*by_category, interpretations, *map(_alignment_table, ("alignment", "alignment_masks")))
+    return (pixels, *by_category, interpretations, *map(_alignment_table, ("alignment", "alignment_masks")))
 
 
 def _alignment_table(key: str) -> Table:

@@ -7,9 +7,6 @@ than the model overflow, and an empty text raises.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.base import is_blank
+from uncanny.eval.common.similarity.packages import quiet_transformers
 from uncanny.eval.common.similarity.weights import first_line
 from uncanny.extras import install_hint
 from uncanny.wording import option
@@ -87,7 +85,7 @@ def sound(text: str) -> str:
 
 def load(folder: Path, name: str, num_layers: int, device: str) -> Backbone:
     """Reads model and tokenizer from `folder`. `name` is for messages. Raises UsageError, with the remedy."""
-    with _quiet():
+    with quiet_transformers():
         config = _config(folder, name)
         _check_layers(config, name, num_layers)
         tokenizer = _tokenizer(folder, name)
@@ -195,24 +193,6 @@ def _max_tokens(config: Any) -> int:
     # RoBERTa and its like count positions from behind the padding's.
     offset = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
     return min(MAX_TOKENS, int(positions) - offset)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Loading without reports and progress bars on the terminal."""
-    from transformers.utils import logging as theirs
-
-    level, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
-    theirs.set_verbosity(logging.CRITICAL)
-    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        theirs.set_verbosity(level)
-        if bars:
-            theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def embed(backbone: Backbone, texts: Sequence[Ids], batch_tokens: int) -> dict[Ids, torch.Tensor]:

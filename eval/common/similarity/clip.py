@@ -18,6 +18,7 @@ from uncanny.eval.common.similarity.packages import (
     image_tensor,
     import_package,
     loading,
+    quiet_transformers,
     weights_folder,
 )
 from uncanny.eval.common.similarity.weights import content_hash
@@ -40,7 +41,7 @@ class Clip:
         place = weights_folder(folder, "a CLIP model")
         self._device, self._lock = choose_device(device), threading.Lock()
         remedy = "Pass a folder with config.json, weights and tokenizer of a CLIPModel."
-        with loading(f"{folder} contains no CLIP model", remedy):
+        with quiet_transformers(), loading(f"{folder} contains no CLIP model", remedy):
             here = {"local_files_only": True, "trust_remote_code": False}
             self._model = transformers.CLIPModel.from_pretrained(place, **here).eval().to(self._device)
             self._tokens = transformers.AutoTokenizer.from_pretrained(place, **here)

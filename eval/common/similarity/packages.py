@@ -7,6 +7,8 @@ opened.
 from __future__ import annotations
 
 import importlib
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +46,24 @@ def loading(failed: str, remedy: str | None = None) -> Iterator[None]:
         yield
     except Exception as error:
         raise UsageError(f"{failed} ({type(error).__name__}: {error})"[:300], remedy=remedy) from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Loading without reports and progress bars on the terminal."""
+    from transformers.utils import logging as theirs
+
+    level, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
+    theirs.set_verbosity(logging.CRITICAL)
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        theirs.set_verbosity(level)
+        if bars:
+            theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def image_tensor(pixels: Pixels, device: str) -> torch.Tensor:

@@ -12,8 +12,8 @@ _IOU_ACC = ("iou", "acc")
 
 
 def published_tables() -> tuple[Table, ...]:
-    """Semi-Truths, table 3, then SAGI, supplementary, tables 4, 5, 6 and 9, by SAGI's groupings."""
-    return (_semi_truths(), *_sagi())
+    """Semi-Truths, tables 3 and 4, then SAGI, supplementary, tables 4, 5, 6 and 9, by SAGI's groupings."""
+    return (_semi_truths(), _directional(), *_sagi())
 
 
 def published_json() -> dict[str, Any]:
@@ -39,6 +39,19 @@ def _semi_truths() -> Table:
         *(Column(head, digits=2, better="higher") for head in heads),
     )
     return Table(columns, rows, None, (EDITS_CAVEAT,))
+
+
+def _directional() -> Table:
+    rows = tuple(
+        (f"{each['model']}: {each['label']} → {each['edited_label']}", each["edits"], each["recall"])
+        for each in published("edit_scores")["directional"]
+    )
+    columns: tuple[str | Column, ...] = (
+        "published",
+        "edits",
+        Column("recall", digits=2, better="higher"),
+    )
+    return Table(columns, rows, "Semi-Truths, table 4: directional edits", (EDITS_CAVEAT,))
 
 
 def _sagi() -> Iterator[Table]:

@@ -20,6 +20,7 @@ def test_names_and_files_agree() -> None:
 TABLES: dict[Published, dict[str, int]] = {
     "artifact_scores": {
         "authenticity_and_category_agnostic": 2,
+        "pixels_by_category": 3,
         "alignment": 4,
         "instances_per_generator": 7,
         "vlm_presence_f1": 9,
@@ -30,7 +31,7 @@ TABLES: dict[Published, dict[str, int]] = {
         "alignment_masks": 14,
     },
     "detection_scores": {"rows": 2},
-    "edit_scores": {"detectors": 3, "human_correlation": 5},
+    "edit_scores": {"detectors": 3, "directional": 4, "human_correlation": 5},
     "generator_audit": {"rows": 3},
     "inpainting_scores": {
         "splits": 1,

@@ -166,6 +166,25 @@ def test_references_by_caption_alone(tmp_path: Path) -> None:
         uncanny.curate.references(images, pool=pool, out=tmp_path / "a.csv")
 
 
+def test_a_folder_of_images_is_read_as_one_without_captions(tmp_path: Path) -> None:
+    scenes = tmp_path / "photos"
+    uncanny.curate.filter("scenes", model="demo", out=tmp_path / "first")
+    (tmp_path / "first/images").rename(scenes)
+    folder = uncanny_here("curate", "filter", scenes, "-m", "demo", "-o", tmp_path / "run", "--quiet")
+    assert folder.code == 0, folder.told
+    lines = [json.loads(line) for line in (tmp_path / "run/filtered.jsonl").read_text().splitlines()]
+    assert [each["id"] for each in lines] == sorted(file.name for file in scenes.iterdir())
+    assert {each["caption"] for each in lines} == {None}
+    split = uncanny.curate.split(scenes, generators=["A"], shared=1, own=1)
+    assert [each.id for each in split.identities] == [each["id"] for each in lines]
+    image = DescribedImage(id="1", original="x.png", caption="A dog")
+    found = uncanny.curate.references([image], pool=scenes)
+    assert found.references[0].problem == "no photograph has its caption"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="contains no images"):
+        uncanny.curate.split(tmp_path / "empty", generators=["A"])
+
+
 @pytest.mark.slow
 def test_references_and_clusters_by_a_clip_model(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")

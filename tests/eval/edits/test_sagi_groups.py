@@ -1,9 +1,8 @@
-"""SAGI's groupings of edits, and its tables 4, 5, 6 and 9 from their own cells or from sets made to fit."""
+"""SAGI's groupings of edits: spliced or regenerated, one object or two, in or out of domain, by label."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,7 @@ from sklearn.metrics import roc_auc_score
 import uncanny
 from tests.runs.e2e import uncanny_here
 from uncanny.errors import UsageError
-from uncanny.eval.common.published import published
 from uncanny.eval.edits.presets import PRESETS, level_of
-
-TABLES = published("inpainting_scores")
-ROUNDED = 0.05 + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -57,90 +52,6 @@ def test_a_column_of_the_name_comes_first() -> None:
 
 def test_domains_can_be_named() -> None:
     assert level_of("id-ood", {"dataset": "OpenImages"}, (), ["openimages"]) == "in domain"
-
-
-def fractions(percents: list[float], most: int = 400) -> Iterator[int]:
-    """Numbers of images of which each percentage, of one decimal, is a whole number of images."""
-    for n in range(1, most):
-        if all(abs(100 * round(p / 100 * n) / n - p) <= ROUNDED for p in percents):
-            yield n
-
-
-def test_table_9_is_reproduced_from_the_counts_that_it_implies() -> None:
-    """156 spliced and 76 regenerated deceiving images, 98 and 56 others: each accuracy is a whole number of
-    these, and the groups of `label+sp-fr` have them again. Of people it counts votes."""
-    detectors = [row for row in TABLES["by_label_and_fill"] if row["model"] != "Human"]
-    labels, fills = ("deceiving", "non_deceiving"), ("sp", "fr")
-    counts = {}
-    for label in labels:
-        for fill in fills:
-            counts[label, fill] = next(fractions([row["acc"][label][fill] for row in detectors]))
-    assert list(counts.values()) == [156, 76, 98, 56]
-    meta, seen = [], {f"{row['model']}-{row['retrained']}": list[dict[str, str]]() for row in detectors}
-    for (label, fill), n in counts.items():
-        for place in range(n):
-            name = f"{label}-{fill}-{place}.png"
-            changed = 0.0 if fill == "sp" else 0.0412
-            meta.append({"edited": name, "ugda": label, "preserved_mae": changed, "original": f"of-{name}"})
-            for row, own in zip(detectors, seen.values(), strict=True):
-                found = place < round(row["acc"][label][fill] / 100 * n)
-                own.append({"image": name, "source": "generated" if found else "real"})
-    scores = uncanny.edits.stress(seen, meta=[meta], by=["ugda+sp-fr"], resamples=0)
-    for row, name in zip(detectors, seen, strict=True):
-        factor = scores[name].factor("ugda+sp-fr")
-        for label, fill in counts:
-            recall = factor[f"{label}, {fill.upper()}"].recall
-            assert recall.value is not None
-            assert 100 * recall.value == pytest.approx(row["acc"][label][fill], abs=ROUNDED)
-
-
-def test_table_4_improvements_are_the_largest_of_double_inpainting() -> None:
-    """Its text: scores of models as they are drop for two objects, and CAT-Net's IoU from 27.2 to 7.0."""
-    rows = TABLES["by_times"]
-    own = {row["model"]: row for row in rows if not row["retrained"]}
-    assert own["CAT-Net"]["iou"] == {"single": 27.2, "double": 7.0}
-    for row in (row for row in rows if row["retrained"]):
-        gained = {
-            times: {name: row[name][times] - own[row["model"]][name][times] for name in ("iou", "acc")}
-            for times in ("single", "double")
-        }
-        assert min(gained["single"]["iou"], gained["double"]["iou"]) > 10
-
-
-def test_double_inpaintings_of_table_4_are_of_100_images() -> None:
-    """All of its figures of two objects are whole percentages, of IoU too."""
-    for row in TABLES["by_times"]:
-        assert row["acc"]["double"] == round(row["acc"]["double"])
-        assert row["iou"]["double"] == round(row["iou"]["double"])
-
-
-# As printed below each retrained model of table 5, in green and red.
-TABLE_5_GAINS = {
-    "CAT-Net": (35.5, 39.1, 23.4, 30.1, 32.4, 26.0),
-    "PSCC-Net": (11.8, 25.0, 25.2, 16.1, -2.6, 18.4),
-    "MMFusion": (20.3, 19.0, 13.6, 20.4, 27.8, 24.3),
-    "TruFor": (30.5, 19.7, 18.8, 24.6, 26.9, 33.0),
-}
-
-
-def test_table_5_gains_are_differences_of_its_rows() -> None:
-    rows = {(row["model"], row["retrained"]): row for row in TABLES["by_domain_and_fill"]}
-    for model, gains in TABLE_5_GAINS.items():
-        before, after = (
-            [*rows[model, retrained]["pixel_auc"].values(), *rows[model, retrained]["auc"].values()]
-            for retrained in (False, True)
-        )
-        assert np.subtract(after, before) == pytest.approx(gains, abs=0.1 + 1e-9)
-
-
-def test_table_6_is_harder_where_all_is_regenerated() -> None:
-    """Its text: retrained TruFor has 89.9 on BrushNet's spliced and 77.6 on its regenerated images."""
-    for row in TABLES["by_pipeline_and_fill"]:
-        if row["retrained"]:
-            for pipeline in ("BrushNet", "PowerPaint", "HDPainter"):
-                assert row["sp"][pipeline]["iou"] > row["fr"][pipeline]["iou"]
-    trufor = TABLES["by_pipeline_and_fill"][-1]
-    assert (trufor["sp"]["BrushNet"]["iou"], trufor["fr"]["BrushNet"]["iou"]) == (89.9, 77.6)
 
 
 def scored_set() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Answers made to the published counts give the published figures: SalArt-VQA, tables 1, 4, 5 and 6.
+"""Answers made to the published counts give the published figures: SalArt-VQA, tables 1, 4, 5, 6 and 7.
 
 Five cells of table 1 are not their own count rounded to two places, though within 0.01 points of it. Two are
 cut off instead of rounded: the overall All_{Q2-4} of Gemini 3.1 Flash Lite (24.73, from 24.7368) and of
@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.eval.mcq.made_sets import RELEASE, answered, made_set, scored
+from tests.eval.mcq.made_sets import RELEASE, answered, made_item, made_set, scored
+from uncanny.eval.mcq.data.items import ArtifactType
 from uncanny.eval.mcq.score.tables import published_scores
 
 FIGURES = published_scores()
@@ -140,3 +141,54 @@ def test_table_6(scores: dict[str, Any]) -> None:
             for name in ("q1", "all_q1_4"):
                 percent = 100 * scores[model]["splits"][split][name]
                 assert percent == pytest.approx(row[f"{split}_{name}"], abs=0.0501), (model, split, name)
+
+
+# Table 7: the fewest artifact images of each type of which all its percentages are whole numbers; the
+# others have small parts in the wrong number, for which it has no column.
+TYPED: dict[ArtifactType, int] = {"anatomy": 143, "topology": 125, "local_render": 59, "plausibility": 39}
+REST = 475 - sum(TYPED.values())
+
+
+def test_the_types_of_table_7_have_as_many_images_as_its_percentages_imply() -> None:
+    def whole(kind: str, n: int) -> bool:
+        cells = [row[kind] for row in FIGURES["type_and_disagreement"]]
+        return all(abs(100 * _count(cell, n) / n - cell) <= 0.0501 for cell in cells)
+
+    assert {kind: next(n for n in range(1, 475) if whole(kind, n)) for kind in TYPED} == TYPED
+    assert REST == 109
+
+
+def _typed_patterns(row: dict[str, Any]) -> Iterator[tuple[ArtifactType, str]]:
+    """A type and a pattern an image: of the solved ones by type, of the others so that the pairs disagree."""
+    solved = {kind: _count(row[kind], n) for kind, n in TYPED.items()}
+    others = _count(MAIN[row["model"]]["artifact_all_q1_4"], 475) - sum(solved.values())
+    assert 0 <= others <= REST
+    kinds: dict[ArtifactType, int] = {**TYPED, "count": REST}
+    left: list[ArtifactType] = []
+    for kind, n in kinds.items():
+        full = solved.get(kind, others)
+        yield from [(kind, "1111")] * full
+        left += [kind] * (n - full)
+    q4_only, q3_right = (_count(row[f"q4_vs_q3_{name}_only"], 475) for name in ("q4", "q3"))
+    q2_only, q3_alone = (_count(row[f"q2_vs_q3_{name}_only"], 475) for name in ("q2", "q3"))
+    boxed = max(q3_right, q3_alone)
+    for place, kind in enumerate(left):
+        if place < boxed:
+            yield kind, f"0{int(place >= q3_alone)}1{int(place >= q3_right)}"
+        else:
+            yield kind, f"0{int(place < boxed + q2_only)}0{int(place < boxed + q4_only)}"
+
+
+def test_table_7() -> None:
+    assert len(FIGURES["type_and_disagreement"]) == 6
+    for row in FIGURES["type_and_disagreement"]:
+        made = list(_typed_patterns(row))
+        items = [made_item(f"{place}", "art_dg", kind=kind) for place, (kind, _) in enumerate(made)]
+        answers = answered(items, [pattern for _, pattern in made])
+        score = scored(items, answers, resamples=0)
+        for kind, n in TYPED.items():
+            assert score["by_type"][kind]["n"] == n
+            assert 100 * score["by_type"][kind]["all_q1_4"] == pytest.approx(row[kind], abs=0.0501)
+        for pair in ("q4_vs_q3", "q2_vs_q3"):
+            for name, share in score["disagreement"][pair].items():
+                assert 100 * share == pytest.approx(row[f"{pair}_{name}"], abs=0.11), (row["model"], name)

@@ -30,7 +30,7 @@ def command() -> None:
     """Filter, match and split the images and prompts of a benchmark.
 
     TEXTS is a JSON Lines file with `id` and, as far as there are any, `original` (an image) and `caption` per
-    line, or `scenes` or `large-scenes` for the bundled set.
+    line, a folder of images, or `scenes` or `large-scenes` for the bundled set.
 
     \b
     Out of the box:
@@ -117,7 +117,8 @@ def split_command(texts: str, as_json: bool, quiet: bool, **values: Any) -> None
 
 def _texts(texts: str) -> str | Path:
     """TEXTS as `load_texts` takes it; a pipe is read once and kept."""
-    return texts if not Path(texts).exists() else at_rest(Path(texts))
+    path = Path(texts)
+    return texts if path.is_dir() or not path.exists() else at_rest(path)
 
 
 def _tell(result: Any, out: Path | None, as_json: bool, quiet: bool) -> None:
