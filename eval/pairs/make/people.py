@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.pairs.data import Hint
-from uncanny.eval.pairs.make.regions import Region
+from uncanny.eval.pairs.make.regions import Part, Region
 from uncanny.extras import optional
 from uncanny.schema import Box
 
-Part = Literal["hand", "foot", "face", "limb"]
 # Of one image, so many people.
 _MOST: Final = 20
 # Landmarks end at knuckles and outlines; the part reaches further, by this share of the longer side.

@@ -7,20 +7,30 @@ key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from PIL import Image
 
 from uncanny.answers.boxes import overlap
+from uncanny.errors import UsageError
 from uncanny.eval.common.pixels.crops import Mask
 from uncanny.eval.pairs.data import Hint
+from uncanny.eval.pairs.parameters import MakeParameters, Regions
 from uncanny.eval.pairs.places import place_of
 from uncanny.images.parts import Survey
 from uncanny.schema import Box, SceneObject
+from uncanny.wording import option
 
+Part = Literal["hand", "foot", "face", "limb"]
+PEOPLE: Final[Mapping[str, Part]] = {
+    "hands": "hand",
+    "feet": "foot",
+    "faces": "face",
+    "limbs": "limb",
+}
 # Sides of a region of detail, as a share of the image's shorter side; steps between regions, of their side;
 # what is left free at the edges of the image, of its sides.
 _SIDE: Final = 0.3
@@ -36,6 +46,32 @@ class Region:
 
     hint: Hint
     mask: Mask | None = None
+
+
+def chosen_regions(parameters: MakeParameters) -> Regions:
+    """How regions are found. Raises UsageError for what does not go together."""
+    asks = parameters.model is not None
+    regions = parameters.regions
+    if regions is None:
+        regions = "masks" if parameters.masks is not None else "objects" if asks else "detail"
+    needs: dict[str, tuple[str, bool]] = {
+        "masks": ("masks", parameters.masks is not None),
+        "objects": ("model", asks),
+        **dict.fromkeys(PEOPLE, ("landmarks", parameters.landmarks is not None)),
+    }
+    if regions in needs and not needs[regions][1]:
+        name = needs[regions][0]
+        raise UsageError(f"{option('regions', regions)} needs {option(name)}", remedy=f"Add {option(name)}.")
+    if parameters.masks is not None and regions != "masks":
+        raise UsageError(
+            f"{option('masks')} has no effect with {option('regions', regions)}", remedy="Remove one of them."
+        )
+    if parameters.prompt_from != "caption" and not asks:
+        raise UsageError(
+            f"{option('prompt_from', parameters.prompt_from)} needs {option('model')}",
+            remedy="Name the model that is to write prompts.",
+        )
+    return regions
 
 
 def detail_regions(picture: Image.Image, number: int) -> list[Region]:

@@ -53,8 +53,14 @@ from uncanny.eval.pairs.make.compose import (
 from uncanny.eval.pairs.make.given import GivenMasks
 from uncanny.eval.pairs.make.outline import MaskError, Sam2, region_mask
 from uncanny.eval.pairs.make.people import PeopleFinder
-from uncanny.eval.pairs.make.regions import Region, detail_regions, object_regions
-from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters, Regions
+from uncanny.eval.pairs.make.regions import (
+    PEOPLE,
+    Region,
+    chosen_regions,
+    detail_regions,
+    object_regions,
+)
+from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters
 from uncanny.images.encode import png_bytes
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import sent_image
@@ -69,7 +75,6 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import STATUSES, SceneObject, StepError
-from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
@@ -83,7 +88,6 @@ ROLES: Final[Mapping[str, str]] = {
     **prompt_writer.ROLES,
     **caption_perturber.ROLES,
 }
-_PEOPLE: Final = {"hands": "hand", "feet": "foot", "faces": "face", "limbs": "limb"}
 # Images side by side: each holds its pixels, and a GPU has enough to do with one.
 _AT_ONCE: Final = 4
 
@@ -170,35 +174,9 @@ def make_task(parameters: MakeParameters, images: Images, *, copy: bool = True) 
         root=None if parameters.root is None else Path(parameters.root),
         prompts=read_prompts("edits", parameters.prompts),
         table=parameters.part(TableParameters),
-        config=parameters.part(MakeConfig, regions=_regions(parameters)),
+        config=parameters.part(MakeConfig, regions=chosen_regions(parameters)),
         has_model=parameters.model is not None,
     )
-
-
-def _regions(parameters: MakeParameters) -> Regions:
-    """How regions are found. Raises UsageError for what does not go together."""
-    asks = parameters.model is not None
-    regions = parameters.regions
-    if regions is None:
-        regions = "masks" if parameters.masks is not None else "objects" if asks else "detail"
-    needs: dict[str, tuple[str, bool]] = {
-        "masks": ("masks", parameters.masks is not None),
-        "objects": ("model", asks),
-        **dict.fromkeys(_PEOPLE, ("landmarks", parameters.landmarks is not None)),
-    }
-    if regions in needs and not needs[regions][1]:
-        name = needs[regions][0]
-        raise UsageError(f"{option('regions', regions)} needs {option(name)}", remedy=f"Add {option(name)}.")
-    if parameters.masks is not None and regions != "masks":
-        raise UsageError(
-            f"{option('masks')} has no effect with {option('regions', regions)}", remedy="Remove one of them."
-        )
-    if parameters.prompt_from != "caption" and not asks:
-        raise UsageError(
-            f"{option('prompt_from', parameters.prompt_from)} needs {option('model')}",
-            remedy="Name the model that is to write prompts.",
-        )
-    return regions
 
 
 @takes(MakeParameters, "out")
@@ -288,9 +266,9 @@ class MakeTask(ImageTask[Original]):
         config = self.config
         if config.masks is not None:
             self._masks = GivenMasks(Path(config.masks))
-        part = _PEOPLE.get(config.regions or "")
+        part = PEOPLE.get(config.regions or "")
         if part is not None and config.landmarks is not None:
-            self._people = PeopleFinder(part, Path(config.landmarks))  # type: ignore[arg-type]
+            self._people = PeopleFinder(part, Path(config.landmarks))
         if config.sam2 is not None:
             self._sam = Sam2(config.sam2, config.device)
 
