@@ -137,8 +137,8 @@ class ScreenParameters(RunParameters, PixelParameters, ScreenConfig):
 class ItemsParameters(AgreeParameters):
     """The parameters of `items`."""
 
-    screened: Annotated[Place | None, Shown(default="PAIRS/screened", first=True)] = None
-    """Folder of the screening, with the verdicts of people."""
+    screened: Annotated[Place | None, Shown(default="the folder screened in PAIRS", first=True)] = None
+    """Run of the screening, with the verdicts of people."""
     out: Annotated[Place | None, Shown(on=HERE.on, short="-o", metavar="DIR", default="PAIRS")] = None
     """Folder to write pairs.jsonl and items.jsonl to."""
     unreviewed: bool = False

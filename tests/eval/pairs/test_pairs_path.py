@@ -189,16 +189,35 @@ def test_pairs_are_edits_with_their_provenance(tmp_path: Path) -> None:
     assert all(each.status == "ok" for each in measured)
 
 
-def test_drafts_that_people_worked_on_stay(tmp_path: Path) -> None:
-    run = made(tmp_path, attempts=2)
+def test_drafts_follow_verdicts_until_people_work_on_them(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=3)
+    uncanny.pairs.screen(run)
+    first, *others = passed(run.path)
+    judge(run.path, {first.candidate: "accept"})
+    assert uncanny.pairs.items(run).kept == 1
+    assert uncanny.pairs.items(run).kept == 1
+    judge(run.path, {each.candidate: "accept" for each in others})
+    result = uncanny.pairs.items(run)
+    assert result.kept == 1 + len(others) > 1
+    result.items.write_text(result.items.read_text().replace('"draft":true', '"draft":false'))
+    with pytest.raises(UsageError, match="has changed since its drafts were written"):
+        uncanny.pairs.items(run)
+    elsewhere = uncanny.pairs.items(run, out=tmp_path / "other")
+    assert elsewhere.items == tmp_path / "other" / "items.jsonl"
+    assert len(uncanny.mcq.load(tmp_path / "other")) == 2 * result.kept
+    assert len(uncanny.edits.load(tmp_path / "other")) == result.kept
+    assert len(uncanny.realism.load(tmp_path / "other")) == result.kept
+    assert all(each.status == "ok" for each in uncanny.edits.measure(tmp_path / "other"))
+    uncanny.pairs.items(run, force=True)
+
+
+def test_every_letter_is_right_once_in_four_candidates(tmp_path: Path) -> None:
+    run = made(tmp_path, 2, attempts=4)
     uncanny.pairs.screen(run)
     judge(run.path, {each.candidate: "accept" for each in passed(run.path)})
-    result = uncanny.pairs.items(run)
-    assert uncanny.pairs.items(run).kept == result.kept
-    result.items.write_text(result.items.read_text().replace('"draft":true', '"draft":false'))
-    with pytest.raises(UsageError, match="more than these drafts"):
-        uncanny.pairs.items(run)
-    uncanny.pairs.items(run, force=True)
+    items = uncanny.pairs.items(run, seed=3).drafts
+    right = [item.q4.answer for item in items if item.split == "art_pg" and item.q4 is not None]
+    assert [sorted(right[:4]), sorted(right[4:])] == [list("ABCD")] * 2
 
 
 def test_without_a_model_people_see_every_candidate(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ class Client:
         fields = protocol.parameters.model_fields
         files = {each for each in params if each in fields and shown_as(fields[each]).place == "source"}
         params |= {each: self._file(params[each]) for each in files}
+        params |= {each: job.reference for each, job in params.items() if isinstance(job, ClientJob)}
         return self.submit(protocol.name, params | {protocol.input.name: given}, name=name, key=key)
 
     # References.
