@@ -9,6 +9,7 @@ from uncanny.eval.common.published import EDITS_CAVEAT, published
 from uncanny.eval.common.tables.table import Cell, Column, Table
 
 _IOU_ACC = ("iou", "acc")
+_FILLS = ("sp", "fr")
 
 
 def published_tables() -> tuple[Table, ...]:
@@ -51,7 +52,7 @@ def _directional() -> Table:
         "edits",
         Column("recall", digits=2, better="higher"),
     )
-    return Table(columns, rows, "Semi-Truths, table 4: directional edits", (EDITS_CAVEAT,))
+    return Table(columns, rows, "Semi-Truths, table 4: directional edits")
 
 
 def _sagi() -> Iterator[Table]:
@@ -68,7 +69,11 @@ def _sagi() -> Iterator[Table]:
     groups = {"pixel_auc": ("id", "ood", "sp", "fr"), "auc": ("id", "ood")}
     yield _table(
         "SAGI, table 5: AUC in and out of domain (id-ood), spliced and regenerated (sp-fr)",
-        [f"{'pixel ' if name == 'pixel_auc' else ''}AUC {each}" for name in groups for each in groups[name]],
+        [
+            f"{'pixel ' if name == 'pixel_auc' else ''}AUC {each.upper() if each in _FILLS else each}"
+            for name in groups
+            for each in groups[name]
+        ],
         [
             (_name(row), *(row[name][each] for name in groups for each in groups[name]))
             for row in tables["by_domain_and_fill"]
@@ -94,7 +99,7 @@ def _sagi() -> Iterator[Table]:
             f"{'IoU' if name == 'iou' else 'acc.'} {label.replace('_', '-')} {fill.upper()}"
             for name in ("acc", "iou")
             for label in labels
-            for fill in ("sp", "fr")
+            for fill in _FILLS
         ],
         [
             (
@@ -103,7 +108,7 @@ def _sagi() -> Iterator[Table]:
                     row[name][label][fill]
                     for name in ("acc", "iou")
                     for label in labels
-                    for fill in ("sp", "fr")
+                    for fill in _FILLS
                 ),
             )
             for row in tables["by_label_and_fill"]

@@ -39,6 +39,7 @@ TABLES: dict[Published, dict[str, int]] = {
         "by_times": 4,
         "by_domain_and_fill": 5,
         "by_pipeline_and_fill": 6,
+        "questionnaire": 7,
         "human_vs_model": 8,
         "by_label_and_fill": 9,
     },

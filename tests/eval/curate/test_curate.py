@@ -170,8 +170,9 @@ def test_a_folder_of_images_is_read_as_one_without_captions(tmp_path: Path) -> N
     scenes = tmp_path / "photos"
     uncanny.curate.filter("scenes", model="demo", out=tmp_path / "first")
     (tmp_path / "first/images").rename(scenes)
-    folder = uncanny_here("curate", "filter", scenes, "-m", "demo", "-o", tmp_path / "run", "--quiet")
+    folder = uncanny_here("curate", "filter", scenes, "-m", "demo", "-o", tmp_path / "run")
     assert folder.code == 0, folder.told
+    assert "Passed   0 of 16" in folder.out
     lines = [json.loads(line) for line in (tmp_path / "run/filtered.jsonl").read_text().splitlines()]
     assert [each["id"] for each in lines] == sorted(file.name for file in scenes.iterdir())
     assert {each["caption"] for each in lines} == {None}

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr  # type: ignore[import-untyped]
 
 from uncanny.eval.common.published import published
 

@@ -15,6 +15,7 @@ from uncanny.cli.common.options import force_option, json_option, quiet_option
 from uncanny.cli.common.parameters import given_parameters, parameter_options
 from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import say, say_json
+from uncanny.cli.edits import WritingSummary
 from uncanny.demo.sets import BUNDLED
 from uncanny.eval.curate.parameters import (
     ClusterParameters,
@@ -53,15 +54,21 @@ def filter_command(texts: str, force: bool, **values: Any) -> None:
     Role: filter.
     """
     from uncanny.cli.common.several import Asking, Scores, ask_models
-    from uncanny.cli.edits import WritingSummary
     from uncanny.eval.curate.filter import filter_async, filter_forecast
 
     check = partial(check_run_folder, inputs=[Path(texts)], report=False, force=force)
     asking = Asking(
-        *(FilterParameters, texts, filter_async, filter_forecast, check, WritingSummary),
+        *(FilterParameters, texts, filter_async, filter_forecast, check, FilterSummary),
         lambda _: Scores((), None),
     )
     raise click.exceptions.Exit(ask_models(asking, values))
+
+
+class FilterSummary(WritingSummary):
+    """Counts, how many passed, and texts that were not judged. There is no page."""
+
+    def found(self) -> list[str]:
+        return [f"Passed   {len(self.run.passed()):,} of {len(self.run.records):,}"]
 
 
 @command.command("cluster")
