@@ -72,7 +72,7 @@ RIGHT: Mapping[str, Arguments] = {
     "curate.references": lambda _: {"images": "scenes", "pool": "scenes"},
     "curate.split": lambda _: {"identities": "scenes", "generators": ["A"], "shared": 1, "own": 1},
     "edits.crop": lambda out: {"pairs": _pairs()[:1], "out": out, "side": 32, "short_side": 32},
-    "edits.prepare_masks": lambda out: {"masks": _pairs()[0].masks[0], "out": out},
+    "edits.masks": lambda out: {"masks": _pairs()[0].masks[0], "out": out},
     "edits.load": lambda _: {"source": "scenes"},
     "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
     "edits.perturb": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},

@@ -21,11 +21,13 @@ SUFFIX: Final = ".png"
 
 
 class Kept(NamedTuple):
-    """A painted picture, as its `file`, its RGB pixels, and the parameters that the model was really sent."""
+    """A painted picture, as its `file`, its RGB pixels, the parameters that the model was really sent, and
+    whether it was scaled on its way."""
 
     file: Path
     picture: Image.Image
     sent: Mapping[str, float]
+    resampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,14 @@ class PaintedFolder:
 
     path: Path
 
-    def keep(self, data: bytes, sent: Mapping[str, float]) -> str:
+    def keep(self, data: bytes, sent: Mapping[str, float], *, resampled: bool = False) -> str:
         """Store the bytes of a picture, and return what stands for it. Raises OSError."""
         digest = hashlib.sha256(data).hexdigest()
         file = self._file(digest)
         if not file.is_file():
             write_named(file, [data])
-        return orjson.dumps({"picture": digest, "sent": dict(sent)}).decode()
+        scaled = {"resampled": True} if resampled else {}
+        return orjson.dumps({"picture": digest, "sent": dict(sent), **scaled}).decode()
 
     def read(self, text: str, size: tuple[int, int]) -> Kept:
         """The picture that `text` stands for.
@@ -63,7 +66,7 @@ class PaintedFolder:
             raise ValueError(
                 f"the picture is of {picture.width} × {picture.height} pixels, not {size[0]} × {size[1]}"
             )
-        return Kept(file, picture, sent)
+        return Kept(file, picture, sent, bool(content.get("resampled")))
 
     def _file(self, digest: str) -> Path:
         return self.path / f"{digest[:16]}{SUFFIX}"

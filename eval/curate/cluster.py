@@ -81,7 +81,7 @@ class PromptClusters(CuratedResult):
 
 @takes(ClusterParameters)
 def cluster(prompts: TextSource, parameters: ClusterParameters) -> PromptClusters:
-    """Group prompts that say the same, and choose one of each group, as `uncanny curate prompts` does.
+    """Group prompts that say the same, and choose one of each group, as `uncanny curate cluster` does.
 
     `prompts` are the texts of `filter`: a JSON Lines file with an `id` and a `caption` a line, `scenes`, or
     records. Prompts are embedded by the CLIP model in the folder `clip`, which cuts long ones.

@@ -2,8 +2,8 @@
 
 Source: SalArt-VQA, section 3: for each generated image a photograph with the same source caption, or one that
 is most alike in CLIP's embedding space. The authors then choose by subject, pose and layout, which is left to
-people. Here each photograph serves one image unless `once` is off, and the sum of similarities is the
-highest.
+people. Here each photograph serves one image unless `once` is off; as many images as can be are matched by
+caption, and the sum of similarities is the highest.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from uncanny.eval.common.similarity.clip import Clip
 
 By = Literal["caption", "clip"]
-# More than any cosine: the same caption goes before likeness.
-_SAME: Final = 4.0
-# Less than any: what cannot be matched.
+# Less than any cosine: what cannot be matched.
 _APART: Final = -4.0
 
 
@@ -164,9 +162,12 @@ def matches(
     """For each row the column that it is matched with: of the `same` caption, else of a cosine from `least`.
 
     Both have shape (images, photographs); a cosine that is NaN was not measured. With `once` no column is
-    chosen twice, captions go before likeness, and the sum of cosines is the highest.
+    chosen twice: as many as can be are matched by caption, then as many as can be of the rest by likeness,
+    and the sum of cosines is the highest.
     """
-    worth = np.where(np.isnan(cosines), 0.0, cosines) + _SAME * same
+    # What an image can gain elsewhere is less than 5; one caption more outweighs what all of them can.
+    caption = 5.0 * (len(cosines) + 1)
+    worth = np.where(np.isnan(cosines), 0.0, cosines) + caption * same
     worth = np.where(same | (cosines >= least), worth, _APART)
     rows: NDArray[np.int64] = np.arange(len(worth))
     if not worth.size:

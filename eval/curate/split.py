@@ -39,16 +39,21 @@ class SplitIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Split(CuratedResult):
-    """All identities in the order in which they were given."""
+    """All identities, `by_id` in the order in which they were given."""
 
     columns: ClassVar = SplitIdentity._fields
 
-    identities: tuple[SplitIdentity, ...]
+    by_id: Mapping[str, SplitIdentity]
     generators: Mapping[Part, tuple[str, ...]]
     seed: int
 
+    @property
+    def identities(self) -> tuple[SplitIdentity, ...]:
+        return tuple(self.by_id.values())
+
     def __getitem__(self, identity: str) -> SplitIdentity:
-        return next(each for each in self.identities if each.id == identity)
+        """By its id. Raises KeyError for an unknown one."""
+        return self.by_id[identity]
 
     def records(self, folder: Path | None = None) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002
         return [{**each._asdict(), "annotated": list(each.annotated)} for each in self.identities]
@@ -106,7 +111,8 @@ def split(identities: TextSource, parameters: SplitParameters) -> Split:
     if unknown := [name for name in train if name not in generators]:
         raise UsageError(f"{unknown[0]} is not one of the generators {', '.join(generators)}")
     ids = [each.id for each in load_texts(identities).images]
-    order = [sorted(ids)[place] for place in np.random.default_rng(parameters.seed).permutation(len(ids))]
+    in_order = sorted(ids)
+    order = [in_order[place] for place in np.random.default_rng(parameters.seed).permutation(len(ids))]
     n_test = round(parameters.test_share * len(ids))
     parts: dict[Part, tuple[list[str], tuple[str, ...]]] = {
         "train": (order[n_test:], train),
@@ -126,7 +132,7 @@ def split(identities: TextSource, parameters: SplitParameters) -> Split:
             number = -1 if shared else (place - parameters.shared) // max(parameters.own, 1)
             alone = names[number : number + 1] if parameters.own and 0 <= number < len(names) else ()
             found[identity] = SplitIdentity(identity, part, names if shared else alone, shared)
-    result = Split(tuple(found[each] for each in ids), {"train": train, "test": generators}, parameters.seed)
+    result = Split({each: found[each] for each in ids}, {"train": train, "test": generators}, parameters.seed)
     if parameters.out is not None:
         result.write(parameters.out)
     return result

@@ -335,7 +335,7 @@ class MaskConfig(Parameters):
 
 
 class MasksParameters(MaskConfig):
-    """The parameters of `prepare_masks`."""
+    """The parameters of `masks`."""
 
     out: Annotated[Place, Shown(short="-o", metavar="DIR")]
     """Folder of the prepared masks."""

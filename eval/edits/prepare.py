@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -34,6 +34,7 @@ from uncanny.eval.edits.parameters import (
     MeasureConfig,
 )
 from uncanny.eval.metrics.edits import squared_difference
+from uncanny.images.encode import png_bytes
 from uncanny.parameters import check_records, takes
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links
@@ -92,7 +93,7 @@ class PreparedMasks(TableResult):
 
 
 @takes(MasksParameters)
-def prepare_masks(
+def masks(
     masks: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], parameters: MasksParameters
 ) -> PreparedMasks:
     """Write masks as an inpainting model is given them, as `uncanny edits masks` does.
@@ -104,7 +105,7 @@ def prepare_masks(
     Raises UsageError for masks that are not there, ItemsError where two would have the same file.
 
     >>> mask = uncanny.edits.load("scenes").pairs[0].masks[0]
-    >>> len(uncanny.edits.prepare_masks(mask, out=out, least_area=0).written)
+    >>> len(uncanny.edits.masks(mask, out=out, least_area=0).written)
     1
 
     Source: Semi-Truths, appendix A.1 and figure 9.
@@ -167,10 +168,8 @@ def _save(pixels: NDArray[np.uint8] | Image.Image, path: Path) -> None:
     from PIL import Image
 
     image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
-    encoded = BytesIO()
-    image.save(encoded, "PNG")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, [encoded.getvalue()])
+    write_atomically(path, [png_bytes(image)])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -232,10 +231,11 @@ def crop(pairs: EditSource | None, parameters: CropParameters) -> Crops:
     records: list[dict[str, Any]] = []
     without = 0
     with counting_to(len(edits), "edits", enabled=parameters.progress) as count:
-        for number, files in enumerate(edits):
+        for files in edits:
             count(files.id)
             # Each with a seed of its own, so that one more edit moves no other crop.
-            rng = np.random.default_rng([parameters.seed, number])
+            own = int.from_bytes(sha256(files.id.encode()).digest()[:8], "big")
+            rng = np.random.default_rng([parameters.seed, own])
             try:
                 window, record = _crop(files, target, parameters, rng)
             except (ImageError, UsageError) as error:
@@ -268,8 +268,9 @@ def _crop(
         mask = MeasureConfig().post_edit(squared_difference(original, edited)).mask
     scale = parameters.short_side / min(width, height)
     size = tuple(max(parameters.short_side, round(each * scale)) for each in (width, height))
-    white = Image.fromarray(np.where(mask, 255, 0).astype(np.uint8))
-    small = np.asarray(white.resize(size, Image.Resampling.NEAREST)) > 0
+    # Whatever is partly masked is masked, so that no small mask is lost.
+    shares = Image.fromarray(mask.astype(np.float32)).resize(size, Image.Resampling.BOX)
+    small = np.asarray(shares) > 0
     window = mask_window(small, parameters.side, parameters.least_kept, rng)
     name = f"{quote(files.id, safe=' ')}.png"
     images = {

@@ -2,7 +2,7 @@
 
 `candidates.jsonl` has a line an original, with its candidates in it. What `screen` says of a candidate is a
 line of `annotations.jsonl` in a run folder of its own, so that people judge candidates as they judge
-findings. Steps are in the order in which candidates fall.
+findings. Steps are in the order in which candidates are rejected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from uncanny.wording import display_path
 CANDIDATES: Final = "candidates.jsonl"
 SCREENED: Final = "screened"
 
-RegionSource = Literal["detail", "mask", "object", "hand", "face", "limb"]
-MaskSource = Literal["given", "ellipse", "box", "sam2"]
+RegionSource = Literal["detail", "mask", "object", "hand", "foot", "face", "limb"]
+MaskSource = Literal["given", "hull", "ellipse", "box", "sam2"]
 PromptSource = Literal["caption", "writer", "perturber"]
 Step = Literal["mask", "prompt", "inpaint", "outside", "quality", "size", "duplicate", "screener", "people"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
@@ -49,8 +49,8 @@ class Hint(Record):
     points: tuple[tuple[int, int], ...] = ()
 
 
-class Fall(Record):
-    """The step at which a candidate fell, and why."""
+class Rejection(Record):
+    """The step at which a candidate was rejected, and why."""
 
     step: Step
     why: str
@@ -86,7 +86,7 @@ class Candidate(Record):
     edited: str | None = None
     sha256: str | None = None
     outside_painted: float | None = None
-    fell: Fall | None = None
+    rejected: Rejection | None = None
 
 
 class Original(Record):
@@ -117,13 +117,13 @@ class Screened(Annotation):
     """One line of `annotations.jsonl` of screened candidates: `image` is the edited picture.
 
     `candidate` is its id, and `original` the picture before the edit, from the run's folder: all edits of one
-    original belong together. One that fell has `fell` and no finding; any other has one, for people to judge.
+    original belong together. One that was `rejected` has no finding; any other has one, for people to judge.
     `measured` has its figures, and `label` and `reason` what a model said, None where none was asked.
     """
 
     candidate: str = ""
     original: str | None = None
-    fell: Fall | None = None
+    rejected: Rejection | None = None
     measured: Mapping[str, float | None] = {}
     label: str | None = None
     reason: str | None = None

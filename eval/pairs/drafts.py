@@ -2,7 +2,8 @@
 
 The right option is the finding as people left it. The other three are places elsewhere in the image, each
 with a claim: one the same sort of fault, two others. On the image before the edit all four are wrong, and E
-is right. People put the drafts into better words: `uncanny mcq author`. Source: SalArt-VQA, section 3 and
+is right. A pair without three places that the fault does not reach into has no draft. People put the drafts
+into better words: `uncanny mcq author`. Source: SalArt-VQA, section 3 and
 appendix B.4.
 """
 
@@ -10,12 +11,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args
 
+from uncanny.answers.boxes import overlap
 from uncanny.eval.mcq.data.items import ArtifactType, Item, Option
 from uncanny.eval.pairs.data import MadePair
 from uncanny.eval.pairs.outcome import Outcome
+from uncanny.eval.pairs.places import PLACES
 from uncanny.schema import KINDS, Box, Kind
 
 _LETTERS: Final[tuple[Option, ...]] = get_args(Option)
@@ -42,11 +46,6 @@ _CLAIMS: Final[Mapping[Kind, str]] = {
     "function": "A thing could not be used as it is shown",
     "logic": "Two things contradict each other",
 }
-_PLACES: Final = tuple(
-    " ".join(filter(None, (down, across)))
-    for down in ("top", "", "bottom")
-    for across in ("left", "", "right")
-)
 
 
 class Choice(NamedTuple):
@@ -60,11 +59,12 @@ class Choice(NamedTuple):
 
 def draft_pair(
     outcome: Outcome, others: Sequence[MadePair], seed: int, out: Path, number: int
-) -> tuple[Item, Item]:
+) -> tuple[Item, ...]:
     """The items of a kept pair, art_pg and ref_pg, with the paths of their images from `out`.
 
     `others` are all pairs of the same original, and `number` is its place among all candidates: in each four
-    of them every letter is right once. The same pair, number and seed give the same items.
+    of them every letter is right once. Empty where fewer than three places are apart from the fault: an
+    option there could be true. The same pair, number and seed give the same items.
     """
     pair, finding = outcome.pair, outcome.finding
     assert finding is not None
@@ -72,6 +72,8 @@ def draft_pair(
     box = finding.box or pair.candidate.region.box
     right = Choice(_sentence(finding.name), box, finding.phenomenon, "finding")
     choices = _wrong(pair, right, finding.kind, others, chance)
+    if len(choices) < len(_LETTERS) - 1:
+        return ()
     chance.shuffle(choices)
     block, place = divmod(number, len(_LETTERS))
     answer = random.Random(f"{seed}:{block}").sample(_LETTERS, len(_LETTERS))[place]
@@ -104,20 +106,21 @@ def draft_pair(
             fields["artifact_type"] = "other" if finding.kind is None else TYPES[finding.kind]
             fields["original"] = files["original"]
         sides.append(Item.model_validate(fields))
-    return sides[0], sides[1]
+    return tuple(sides)
 
 
 def _wrong(
     pair: MadePair, right: Choice, kind: Kind | None, others: Sequence[MadePair], chance: random.Random
 ) -> list[Choice]:
-    """Three places that the fault is not at, no two alike."""
+    """At most three places that the fault does not reach into, no two alike."""
     size = (pair.original.width or 1, pair.original.height or 1)
-    places = [*_regions(right, others), *_cells(right.box, size, chance)]
+    cells, reached = _cells(right.box, size, chance)
+    places = [*_regions(right, others), *cells]
     kinds: list[Kind] = [each for each in KINDS if each != kind]
     chance.shuffle(kinds)
     same: Kind = kinds.pop() if kind is None else kind
     chosen: list[Choice] = []
-    taken = {_plain(right.where)}
+    taken = {_plain(right.where), *map(_plain, reached)}
     for where, box in places:
         if len(chosen) == len(_LETTERS) - 1:
             break
@@ -134,19 +137,19 @@ def _regions(right: Choice, others: Sequence[MadePair]) -> Iterator[tuple[str, B
     """Other regions of the same original."""
     for other in others:
         hint = other.candidate.region
-        if not _overlap(hint.box, right.box):
+        if not overlap(hint.box, right.box):
             yield hint.name, hint.box
 
 
-def _cells(box: Box, size: tuple[int, int], chance: random.Random) -> list[tuple[str, Box]]:
-    """Ninths of the image in any order, those that the box does not reach into first.
+def _cells(box: Box, size: tuple[int, int], chance: random.Random) -> tuple[list[tuple[str, Box]], list[str]]:
+    """Ninths of the image that the box does not reach into, in any order, and the names of the others.
 
     Each has a box about as large as the right one, so that its size tells nothing.
     """
     cell = size[0] / 3, size[1] / 3
     free: list[tuple[str, Box]] = []
-    reached: list[tuple[str, Box]] = []
-    for number, words in enumerate(_PLACES):
+    reached: list[str] = []
+    for number, words in enumerate(PLACES):
         left, top = (number % 3) * cell[0], (number // 3) * cell[1]
         width = min(cell[0], max(8.0, (box[2] - box[0]) * chance.uniform(0.8, 1.2)))
         height = min(cell[1], max(8.0, (box[3] - box[1]) * chance.uniform(0.8, 1.2)))
@@ -157,16 +160,14 @@ def _cells(box: Box, size: tuple[int, int], chance: random.Random) -> list[tuple
             max(int(x) + 1, min(size[0], int(x + width))),
             max(int(y) + 1, min(size[1], int(y + height))),
         )
-        name = f"the area at the {words}" if words else "the area in the middle"
-        whole: Box = (int(left), int(top), int(left + cell[0]), int(top + cell[1]))
-        (reached if _overlap(whole, box) else free).append((name, placed))
+        name = f"the area {words}"
+        whole: Box = (int(left), int(top), ceil(left + cell[0]), ceil(top + cell[1]))
+        if overlap(whole, box):
+            reached.append(name)
+        else:
+            free.append((name, placed))
     chance.shuffle(free)
-    chance.shuffle(reached)
-    return [*free, *(each for each in reached if not _overlap(each[1], box)), *reached]
-
-
-def _overlap(first: Box, second: Box) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+    return free, reached
 
 
 def _at(where: str) -> str:

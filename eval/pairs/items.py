@@ -85,7 +85,7 @@ def _check_unchanged(out: Path) -> None:
     found = [sha256(b"".join(lines[at : at + 2])).hexdigest() for at in range(0, len(lines), 2)]
     with suppress(orjson.JSONDecodeError, AttributeError):
         written = pairs.read_bytes().splitlines() if pairs.is_file() else []
-        if found == [orjson.loads(line).get(DRAFTS) for line in written]:
+        if found == [digest for line in written if (digest := orjson.loads(line).get(DRAFTS)) is not None]:
             return
     raise UsageError(
         f"{target} has changed since its drafts were written",

@@ -1,4 +1,4 @@
-"""What became of each candidate: where it fell, what it waits for, or the fault that people see in it."""
+"""What became of each candidate: where it was rejected, what it waits for, or the fault that people see."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from uncanny.eval.pairs.data import (
     SCREENED,
-    Fall,
     MadePair,
     MadePairs,
+    Rejection,
     Screened,
     edited_name,
     first_copies,
@@ -22,22 +22,22 @@ from uncanny.schema import Anomaly
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One candidate: it `fell`, or is kept for its `finding`, or waits for something (`open`).
+    """One candidate: it was `rejected`, or is kept for its `finding`, or waits for something (`open`).
 
     `screened` is its record, None where it was not screened. `judged` says that people decided.
     """
 
     pair: MadePair
     screened: Screened | None = None
-    fell: Fall | None = None
+    rejected: Rejection | None = None
     finding: Anomaly | None = None
     open: str | None = None
     judged: bool = False
 
     @property
     def verdict(self) -> str:
-        """In a word: kept, fell or open."""
-        return "fell" if self.fell is not None else "open" if self.open is not None else "kept"
+        """In a word: kept, rejected or open."""
+        return "rejected" if self.rejected is not None else "open" if self.open is not None else "kept"
 
 
 def outcomes(
@@ -53,15 +53,15 @@ def outcomes(
     reviews = ReviewLog.of_run(run).by_image() if records else None
     copies = first_copies(made)
     for pair in made:
-        if pair.candidate.fell is not None:
-            yield Outcome(pair, fell=pair.candidate.fell)
+        if pair.candidate.rejected is not None:
+            yield Outcome(pair, rejected=pair.candidate.rejected)
         elif pair.id in copies:
             why = f"the same picture as {copies[pair.id]}"
-            yield Outcome(pair, fell=Fall(step="duplicate", why=why))
+            yield Outcome(pair, rejected=Rejection(step="duplicate", why=why))
         elif (record := records.get(edited_name(pair, run))) is None or _is_of_before(record, pair):
             yield Outcome(pair, open="not screened")
-        elif record.fell is not None:
-            yield Outcome(pair, record, fell=record.fell)
+        elif record.rejected is not None:
+            yield Outcome(pair, record, rejected=record.rejected)
         elif record.status != "ok":
             yield Outcome(pair, record, open="screening failed")
         else:
@@ -81,9 +81,9 @@ def _judged(pair: MadePair, record: Screened, reviewed: ReviewedImage, *, unrevi
     first = reviewed.anomalies[0] if reviewed.anomalies else None
     decision = None if first is None else first.decision
     if decision == "reject":
-        return Outcome(pair, record, fell=Fall(step="people", why="rejected"), judged=True)
+        return Outcome(pair, record, rejected=Rejection(step="people", why="rejected"), judged=True)
     if decision == "unsure":
-        return Outcome(pair, record, fell=Fall(step="people", why="unsure, or divided"), judged=True)
+        return Outcome(pair, record, rejected=Rejection(step="people", why="unsure, or divided"), judged=True)
     if unreviewed and first is not None and record.label == "artifact":
         return Outcome(pair, record, finding=first.anomaly)
     return Outcome(pair, record, open="not judged")

@@ -16,7 +16,7 @@ from uncanny.runs.parameters import PixelParameters, RunParameters, TableParamet
 if TYPE_CHECKING:
     from uncanny.models.registry import ModelOptions
 
-Regions = Literal["detail", "masks", "objects", "hands", "faces", "limbs"]
+Regions = Literal["detail", "masks", "objects", "hands", "feet", "faces", "limbs"]
 PromptFrom = Literal["caption", "writer", "perturber"]
 Guidance = Annotated[float, Field(ge=0, le=100)]
 Attempts = Annotated[int, Field(ge=1, le=100)]
@@ -29,12 +29,12 @@ class RegionParameters(Parameters):
     regions: Annotated[
         Regions | None, Shown(default="masks if they are given, objects with a model, else detail")
     ] = None
-    """Find regions by given masks, objects that a model names, hands, faces or limbs that MediaPipe finds,
-    or where there is most detail."""
+    """Find regions by given masks, objects that a model names, hands, feet, faces or limbs that MediaPipe
+    finds, or where there is most detail."""
     masks: Annotated[Place | None, Shown(place="file", default="none")] = None
     """Folder of masks with the names of the images, or a file of COCO instances."""
     landmarks: Annotated[Place | None, Shown(on=HERE.on, metavar="FILE", default="none")] = None
-    """MediaPipe's .task file for hands, faces or limbs."""
+    """MediaPipe's .task file for hands, feet, faces or limbs."""
     sam2: Annotated[Text | None, Shown(on=HERE.on, metavar="MODEL", place="hub", default="none")] = None
     """Folder or name of a SAM 2 model that turns a region into its outline."""
     regions_per_image: Annotated[int, Field(ge=1, le=100)] = 1

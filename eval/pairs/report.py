@@ -1,4 +1,4 @@
-"""The page of pairs: how many candidates fell where, and a wall of all of them, with mask and difference."""
+"""The page of pairs: how many candidates were rejected where, and a wall of all, with mask and difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uncanny.eval.pairs.result import PairsResult
 # Candidates on the page, kept ones first; it says how many there are beyond.
 MOST_SHOWN: Final = 300
 _THREADS: Final = 2
-_ORDER: Final = ("kept", "open", "fell")
+_ORDER: Final = ("kept", "open", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def write_pairs_page(result: PairsResult, path: Path, *, pictures: PicturesMode 
         table=table,
         steps=[
             (STEP_NAMES[step], number, _share(number, result.candidates))
-            for step, number in result.fallen.items()
+            for step, number in result.rejected.items()
             if number
         ],
         kept_share=_share(result.kept, result.candidates),
@@ -89,9 +89,10 @@ def _cards(chosen: Sequence[Outcome], views: PageViews) -> tuple[Card, ...]:
 
 def _view(outcome: Outcome, layers: tuple[Layer, ...]) -> View:
     finding = outcome.finding
+    severity = finding.severity if finding is not None and finding.severity_rated else None
     region = outcome.pair.candidate.region
     marks = (
-        (Mark(finding.name, finding.box, finding.severity, finding.phenomenon),)
+        (Mark(finding.name, finding.box, severity, finding.phenomenon),)
         if finding is not None
         else (Mark(region.name, region.box, dashed=True),)
     )
@@ -113,8 +114,8 @@ def _layers(outcome: Outcome) -> list[Layer]:
 
 
 def _verdict(outcome: Outcome) -> str:
-    if outcome.fell is not None:
-        return f"{STEP_NAMES[outcome.fell.step]}: {outcome.fell.why}"
+    if outcome.rejected is not None:
+        return f"{STEP_NAMES[outcome.rejected.step]}: {outcome.rejected.why}"
     if outcome.open is not None:
         return outcome.open[:1].upper() + outcome.open[1:]
     return "Kept by people" if outcome.judged else "Kept on the model's word"

@@ -1,4 +1,4 @@
-"""The pairs that are left, how many candidates fell at each step, and why."""
+"""The pairs that are left, how many candidates were rejected at each step, and why."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ if TYPE_CHECKING:
 DRAFTS: Final = "drafts_sha256"
 PAGE: Final = "pairs.html"
 COLUMNS: Final = ("id", "image", "verdict", "step", "why", "finding", "kind", "label", "model", "seed")
-KEYS: Final = ("originals", "candidates", "kept", "fallen")
+KEYS: Final = ("originals", "candidates", "kept", "rejected")
 # Reasons of a step that the table shows; the JSON has all.
 _MOST_REASONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PairsResult(JsonFields, RowsResult):
-    """What became of all candidates: `candidates` = `kept` + `open` + the sum of `fallen`.
+    """What became of all candidates: `candidates` = `kept` + `open` + the sum of `rejected`.
 
     `originals` counts images, copies left out, and `without_region` those in which nothing was found to edit.
-    `kept_originals` are those with a kept pair. `pairs` and `items` are the files that were written.
+    `kept_originals` are those with a kept pair, and `undrafted` the ids of kept pairs without drafts: fewer
+    than three places in them are apart from the fault, and an option there could be true. `pairs` and `items`
+    are the files that were written.
     """
 
     json_keys: ClassVar = (
         "originals without_region failed kept_originals candidates kept judged "
-        "fallen open reasons pairs items"
+        "rejected open reasons undrafted pairs items"
     )
     columns: ClassVar = COLUMNS
 
@@ -80,9 +82,9 @@ class PairsResult(JsonFields, RowsResult):
         return len({each.pair.original.image for each in self.outcomes if each.verdict == "kept"})
 
     @property
-    def fallen(self) -> Mapping[Step, int]:
-        """How many fell at each step, in the order of steps."""
-        counts = Counter(each.fell.step for each in self.outcomes if each.fell is not None)
+    def rejected(self) -> Mapping[Step, int]:
+        """How many were rejected at each step, in the order of steps."""
+        counts = Counter(each.rejected.step for each in self.outcomes if each.rejected is not None)
         return {step: counts[step] for step in STEPS}
 
     @property
@@ -92,20 +94,28 @@ class PairsResult(JsonFields, RowsResult):
 
     @property
     def reasons(self) -> Mapping[Step, Mapping[str, int]]:
-        """Of each step at which any fell, how many fell for which reason, the most frequent first."""
+        """Of each step at which any were rejected, how many for which reason, the most frequent first."""
         by_step: dict[Step, Counter[str]] = {}
         for each in self.outcomes:
-            if each.fell is not None:
-                by_step.setdefault(each.fell.step, Counter())[each.fell.why] += 1
+            if each.rejected is not None:
+                by_step.setdefault(each.rejected.step, Counter())[each.rejected.why] += 1
         return {step: dict(by_step[step].most_common()) for step in STEPS if step in by_step}
+
+    @property
+    def undrafted(self) -> list[str]:
+        drafted = {item.pair_id for item in self.drafts}
+        return [each.pair.id for each in kept_of(self.outcomes) if each.pair.id not in drafted]
 
     def rows(self) -> Iterator[dict[str, object]]:
         """One a candidate."""
         for each in self.outcomes:
-            fell, finding, candidate = each.fell, each.finding, each.pair.candidate
+            rejected, finding, candidate = each.rejected, each.finding, each.pair.candidate
             values = (
                 *(candidate.id, each.pair.original.image, each.verdict),
-                *(None if fell is None else fell.step, each.open if fell is None else fell.why),
+                *(
+                    None if rejected is None else rejected.step,
+                    each.open if rejected is None else rejected.why,
+                ),
                 None if finding is None else finding.phenomenon,
                 None if finding is None else finding.kind,
                 None if each.screened is None else each.screened.label,
@@ -114,10 +124,10 @@ class PairsResult(JsonFields, RowsResult):
             yield dict(zip(COLUMNS, values, strict=True))
 
     def tables(self) -> tuple[Table, ...]:
-        """How many candidates fell at each step, how many were left after it, and why."""
+        """How many candidates were rejected at each step, how many were left after it, and why."""
         left = self.candidates
         rows: list[tuple[str, int | str, int, str]] = [("Candidates", "", left, "")]
-        for step, number in self.fallen.items():
+        for step, number in self.rejected.items():
             left -= number
             rows.append((STEP_NAMES[step], number, left, _words(self.reasons.get(step, {}))))
         for why, number in self.open.items():
@@ -125,7 +135,9 @@ class PairsResult(JsonFields, RowsResult):
             rows.append((f"Waiting: {why}", number, left, ""))
         rows.append(("Kept", "", self.kept, ""))
         return (
-            Table(("step", "fell", "left", "why"), tuple(rows), "Candidates by step", tuple(self._notes())),
+            Table(
+                ("step", "rejected", "left", "why"), tuple(rows), "Candidates by step", tuple(self._notes())
+            ),
         )
 
     def _notes(self) -> Iterator[str]:
@@ -135,6 +147,12 @@ class PairsResult(JsonFields, RowsResult):
             yield f"Nothing was found to edit in {counted(self.without_region, 'original')}."
         if self.failed:
             yield f"{counted(self.failed, 'original')} failed; make the pairs again to retry."
+
+        if self.undrafted:
+            ids = ", ".join(self.undrafted[:_MOST_REASONS])
+            more = ", …" if len(self.undrafted) > _MOST_REASONS else ""
+            why = "fewer than three places in the image are apart from the fault"
+            yield f"No questions about {counted(len(self.undrafted), 'kept pair')}, as {why}: {ids}{more}."
 
     def report(self, out: str | os.PathLike[str], *, pictures: PicturesMode = "link") -> Path:
         """Write the page to `out` and return its path: the table, and a wall of all candidates."""
@@ -157,11 +175,12 @@ def kept_of(outcomes: Sequence[Outcome]) -> Iterator[Outcome]:
 def pair_record(outcome: Outcome, out: Path, drafts: bytes) -> dict[str, Any]:
     """The line of a kept pair in `pairs.jsonl`: an edit as `uncanny edits` reads it, with its provenance.
 
-    Paths of its files start from `out`; `drafts` are its lines of `items.jsonl`.
+    Paths of its files start from `out`; `drafts` are its lines of `items.jsonl`, if any.
     """
     pair, finding = outcome.pair, outcome.finding
     candidate = pair.candidate
     assert finding is not None
+    unrated = None if finding.severity_rated else {"severity", "severity_rated"}
     return {
         "id": pair.id,
         **pair.files_from(out),
@@ -169,10 +188,10 @@ def pair_record(outcome: Outcome, out: Path, drafts: bytes) -> dict[str, Any]:
         "caption": pair.original.caption,
         "method": "inpainting",
         "model": candidate.model,
-        "finding": finding.model_dump(mode="json", exclude_none=True),
+        "finding": finding.model_dump(mode="json", exclude_none=True, exclude=unrated),
         "judged": outcome.judged,
         "source": pair.original.image,
         "source_sha256": pair.original.sha256,
         "candidate": candidate.model_dump(mode="json"),
-        DRAFTS: sha256(drafts).hexdigest(),
+        DRAFTS: sha256(drafts).hexdigest() if drafts else None,
     }

@@ -1,9 +1,9 @@
 """Edits of images, after Semi-Truths and SAGI: `uncanny.edits`.
 
 `load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use;
-`stress` says where a detector is blind to them, `compress` and `crop` make copies for it, and `prepare_masks`
-masks for an inpainting model; `perturb` and `prompts`
-have a model write the words that edits are made after. Nothing is imported before it is used.
+`stress` says where a detector is blind to them, `compress` and `crop` make copies for it, and `masks` makes
+masks for an inpainting model; `perturb` and `prompts` have a model write the words that edits are made after.
+Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.prepare import Crops as Crops
     from uncanny.eval.edits.prepare import PreparedMasks as PreparedMasks
     from uncanny.eval.edits.prepare import crop as crop
-    from uncanny.eval.edits.prepare import prepare_masks as prepare_masks
+    from uncanny.eval.edits.prepare import masks as masks
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
     from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
     from uncanny.eval.edits.result import SetCutoffs as SetCutoffs

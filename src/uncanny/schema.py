@@ -206,7 +206,8 @@ class Anomaly(Pictured):
     `kind` of what sort it is, `found_by` which agents saw it: each None where that is not known.
     `confidence`, from 0 to 1, is how sure the model is that the fault is there and is a fault, however severe
     it would be; None where the model was not asked, and where it gave none. `probability`, from 0 to 1, is
-    how likely people accept it, by a calibration; not written where it is None.
+    how likely people accept it, by a calibration; not written where it is None. `severity_rated` is False
+    where nobody has said how real it is yet and `severity` is a stand-in; not written otherwise.
     """
 
     name: Name
@@ -219,6 +220,7 @@ class Anomaly(Pictured):
     found_by: tuple[str, ...] | None = None
     confidence: Confidence | None = None
     probability: Annotated[Confidence | None, Field(exclude_if=lambda likely: likely is None)] = None
+    severity_rated: Annotated[bool, Field(exclude_if=lambda rated: rated)] = True
 
     def in_words(self) -> str:
         """In one line: severity, name, phenomenon, and what is known of how likely it is."""

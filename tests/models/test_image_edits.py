@@ -57,31 +57,32 @@ def test_openai_gets_a_picture_of_its_sizes_and_no_seed(tmp_path: Path) -> None:
     (record,) = run.originals
     assert record.status == "ok"
     assert record.candidates[0].sent == {}
-    assert record.candidates[0].fell is None
+    assert record.candidates[0].rejected is None
+    assert record.candidates[0].outside_painted is None  # it was scaled there and back
     assert run.summary.input_tokens
     assert run.summary.cost_usd is not None
     assert run.summary.cost_usd > 0.1
 
 
-def test_what_is_no_picture_is_asked_for_again_and_then_falls(tmp_path: Path) -> None:
+def test_what_is_no_picture_is_asked_for_again_and_then_rejected(tmp_path: Path) -> None:
     run = make(tmp_path, "openai-compatible/any", "malformed=1", attempts=1)
     (record,) = run.originals
     assert record.status == "failed"
-    fell = record.candidates[0].fell
-    assert fell is not None
-    assert fell.step == "inpaint"
-    assert "picture cannot be read" in fell.why
+    rejected = record.candidates[0].rejected
+    assert rejected is not None
+    assert rejected.step == "inpaint"
+    assert "picture cannot be read" in rejected.why
     assert run.summary.calls == 3  # the call and two repairs
     again = make(tmp_path, "openai-compatible/any", attempts=1)
     assert again.originals[0].status == "ok"
 
 
 @pytest.mark.parametrize("fault", ["blocked"])
-def test_a_refusal_falls_and_is_not_asked_for_again(tmp_path: Path, fault: str) -> None:
+def test_a_refusal_is_rejected_and_is_not_asked_for_again(tmp_path: Path, fault: str) -> None:
     run = make(tmp_path, "openai-compatible/any", f"{fault}=1", attempts=1)
     (record,) = run.originals
     assert record.status == "ok"
-    assert record.candidates[0].fell is not None
+    assert record.candidates[0].rejected is not None
     assert run.summary.calls == 1
 
 
@@ -90,7 +91,7 @@ def test_what_may_pass_is_retried(tmp_path: Path, fault: str) -> None:
     run = make(tmp_path, "openai-compatible/any", f"{fault}=0.4", attempts=3)
     (record,) = run.originals
     assert record.status == "ok"
-    assert all(each.fell is None for each in record.candidates)
+    assert all(each.rejected is None for each in record.candidates)
 
 
 def test_a_budget_ends_the_run_before_it_is_overspent(tmp_path: Path) -> None:

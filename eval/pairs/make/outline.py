@@ -1,7 +1,9 @@
 """Masks: an outline by SAM 2, or a plain shape; kept, filled and widened, or refused with the reason.
 
-Source: SalArt-VQA, appendix B.3, stage 2. The paper keeps masks that cover the seed and do not spread to
-other subjects, and does not say how that is decided; the limits here are ours.
+Source: SalArt-VQA, appendix B.3, stages 1 and 2: hands are hulls of their landmarks, feet ellipses, faces
+polygons, which are hulls here, too. The paper keeps masks that cover the seed and do not spread to other
+subjects, and does not say how that is decided; the limits here are ours. Other subjects are the regions that
+were found, edited or not: with hands, other hands alone.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError, text_of
 from uncanny.eval.common.pixels.crops import Mask
-from uncanny.eval.common.pixels.shapes import box_crop
+from uncanny.eval.common.pixels.shapes import box_crop, polygon_crop
 from uncanny.eval.metrics.edits import windows_with
 from uncanny.eval.pairs.data import Hint, MaskSource
+from uncanny.eval.pairs.make.people import MARGIN
 from uncanny.eval.pairs.make.regions import Region, ellipse
 from uncanny.extras import optional
 
@@ -130,6 +133,8 @@ def region_mask(
             _fitting(sam.masks(pixels, region.hint), region.hint, [each.hint for each in others]),
             "sam2",
         )
+    elif region.hint.source in ("hand", "face") and (outline := hull(region.hint, size)) is not None:
+        mask, source = outline, "hull"
     elif region.hint.source in ("object", "limb"):
         mask, source = box_crop(region.hint.box, size).on(size), "box"
     else:
@@ -150,6 +155,23 @@ def seeds_of(hint: Hint) -> list[tuple[int, int]]:
         return [((x0 + x1) // 2, (y0 + y1) // 2)]
     step = max(1, -(-len(hint.points) // _MOST_POINTS))
     return list(hint.points[::step])
+
+
+def hull(hint: Hint, size: tuple[int, int]) -> Mask | None:
+    """The convex hull of the points of a region, as much wider as its box is, within the box.
+
+    None where they lie on a line.
+    """
+    from scipy.spatial import ConvexHull, QhullError  # slow to import
+
+    try:
+        corners = [hint.points[each] for each in ConvexHull(hint.points).vertices]
+    except (QhullError, ValueError):  # on a line; fewer than three
+        return None
+    x0, y0, x1, y1 = hint.box
+    margin = round(max(x1 - x0, y1 - y0) * MARGIN / (1 + 2 * MARGIN))
+    wide: Mask = dilated(polygon_crop(corners, size).on(size), margin) & box_crop(hint.box, size).on(size)
+    return wide
 
 
 def dilated(mask: Mask, pixels: int) -> Mask:

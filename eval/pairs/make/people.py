@@ -1,30 +1,36 @@
-"""Hands, faces and limbs as regions, by MediaPipe with a model file of the user's.
+"""Hands, feet, faces and limbs as regions, by MediaPipe with a model file of the user's.
 
 MediaPipe's package has no models: one downloads `hand_landmarker.task`, `face_landmarker.task` or
-`pose_landmarker_full.task` from Google's page of models. Source: SalArt-VQA, appendix B.3, stage 1.
+`pose_landmarker_full.task`, for feet and limbs, from Google's page of models. Source: SalArt-VQA, appendix
+B.3, stage 1. Limbs are ours. The paper may also give SAM 2 points that do not belong to a part; here it gets
+none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.pairs.data import Hint
-from uncanny.eval.pairs.make.regions import Region
+from uncanny.eval.pairs.make.regions import Part, Region
 from uncanny.extras import optional
 from uncanny.schema import Box
 
-Part = Literal["hand", "face", "limb"]
 # Of one image, so many people.
 _MOST: Final = 20
 # Landmarks end at knuckles and outlines; the part reaches further, by this share of the longer side.
-_MARGIN: Final = 0.15
-# MediaPipe's numbers of a pose's landmarks.
+MARGIN: Final = 0.15
+# MediaPipe's numbers of a pose's landmarks: ankle, heel and toes of a foot, joints of a limb.
+FEET: Final[Mapping[str, tuple[int, ...]]] = {
+    "the left foot": (27, 29, 31),
+    "the right foot": (28, 30, 32),
+}
 LIMBS: Final[Mapping[str, tuple[int, ...]]] = {
     "the left arm": (11, 13, 15),
     "the right arm": (12, 14, 16),
@@ -35,6 +41,7 @@ _SURE: Final = 0.5
 _OPTIONS: Final[Mapping[Part, tuple[str, str]]] = {
     "hand": ("HandLandmarker", "num_hands"),
     "face": ("FaceLandmarker", "num_faces"),
+    "foot": ("PoseLandmarker", "num_poses"),
     "limb": ("PoseLandmarker", "num_poses"),
 }
 
@@ -69,20 +76,26 @@ class PeopleFinder:
                 remedy=f"Download the {name} model, a .task file, from MediaPipe's page of models.",
             ) from error
 
-    def regions(self, pixels: NDArray[np.uint8], number: int) -> list[Region]:
-        """At most `number` regions in RGB pixels of shape (height, width, 3), the largest first."""
+    def regions(self, pixels: NDArray[np.uint8]) -> list[Region]:
+        """The regions in RGB pixels of shape (height, width, 3), the largest first."""
         height, width = pixels.shape[:2]
         data = np.ascontiguousarray(pixels)
         found = self._finder.detect(self._image(image_format=self._format, data=data))
-        return regions_of(self._part, found, (width, height), number)
+        return regions_of(self._part, found, (width, height))
 
 
-def regions_of(part: Part, found: Any, size: tuple[int, int], number: int) -> list[Region]:
-    """The regions in what MediaPipe returns for one image; points are those within the image."""
-    named = {"hand": _hands, "face": _faces, "limb": _limbs}[part](found)
+def regions_of(part: Part, found: Any, size: tuple[int, int]) -> list[Region]:
+    """The regions in what MediaPipe returns for one image, the largest first; points are those within it."""
+    finders: Mapping[Part, Callable[[Any], Iterator[tuple[str, Sequence[Landmark]]]]] = {
+        "hand": _hands,
+        "foot": partial(_of_pose, FEET),
+        "face": _faces,
+        "limb": partial(_of_pose, LIMBS),
+    }
+    named = finders[part](found)
     hints = [hint for name, points in named if (hint := _hint(part, name, points, size)) is not None]
     hints.sort(key=lambda each: -(each.box[2] - each.box[0]) * (each.box[3] - each.box[1]))
-    return [Region(hint) for hint in hints[:number]]
+    return [Region(hint) for hint in hints]
 
 
 def _hands(found: Any) -> Iterator[tuple[str, Sequence[Landmark]]]:
@@ -97,13 +110,13 @@ def _faces(found: Any) -> Iterator[tuple[str, Sequence[Landmark]]]:
         yield "the face", _landmarks(points)
 
 
-def _limbs(found: Any) -> Iterator[tuple[str, Sequence[Landmark]]]:
+def _of_pose(parts: Mapping[str, tuple[int, ...]], found: Any) -> Iterator[tuple[str, Sequence[Landmark]]]:
     for points in found.pose_landmarks:
         landmarks = _landmarks(points)
-        for name, places in LIMBS.items():
-            limb = [landmarks[each] for each in places]
-            if all(each.visibility >= _SURE for each in limb):
-                yield name, limb
+        for name, places in parts.items():
+            part = [landmarks[each] for each in places]
+            if all(each.visibility >= _SURE for each in part):
+                yield name, part
 
 
 def _landmarks(points: Sequence[Any]) -> list[Landmark]:
@@ -117,7 +130,7 @@ def _hint(part: Part, name: str, landmarks: Sequence[Landmark], size: tuple[int,
     """None where too little of it is within the image."""
     places = np.array([(each.x * size[0], each.y * size[1]) for each in landmarks])
     low, high = places.min(axis=0), places.max(axis=0)
-    margin = _MARGIN * float((high - low).max())
+    margin = MARGIN * float((high - low).max())
     x0, y0 = np.maximum(np.floor(low - margin), 0).astype(int).tolist()
     x1, y1 = np.minimum(np.ceil(high + margin), size).astype(int).tolist()
     if x1 - x0 < 2 or y1 - y0 < 2:

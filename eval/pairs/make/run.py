@@ -34,26 +34,34 @@ from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.eval.pairs.data import (
     CANDIDATES,
     Candidate,
-    Fall,
     MaskSource,
     Original,
     PromptSource,
+    Rejection,
 )
 from uncanny.eval.pairs.make.compose import (
+    COMPRESSION,
     Attempt,
     RgbPixels,
     Working,
     attempts,
     compose,
-    png_bytes,
+    outside_painted,
     short_name,
     working,
 )
 from uncanny.eval.pairs.make.given import GivenMasks
 from uncanny.eval.pairs.make.outline import MaskError, Sam2, region_mask
 from uncanny.eval.pairs.make.people import PeopleFinder
-from uncanny.eval.pairs.make.regions import Region, detail_regions, object_regions
-from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters, Regions
+from uncanny.eval.pairs.make.regions import (
+    PEOPLE,
+    Region,
+    chosen_regions,
+    detail_regions,
+    object_regions,
+)
+from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters
+from uncanny.images.encode import png_bytes
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import sent_image
 from uncanny.parameters import takes
@@ -67,7 +75,6 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import STATUSES, SceneObject, StepError
-from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
@@ -81,7 +88,6 @@ ROLES: Final[Mapping[str, str]] = {
     **prompt_writer.ROLES,
     **caption_perturber.ROLES,
 }
-_PEOPLE: Final = {"hands": "hand", "faces": "face", "limbs": "limb"}
 # Images side by side: each holds its pixels, and a GPU has enough to do with one.
 _AT_ONCE: Final = 4
 
@@ -98,7 +104,7 @@ class MakeRun(ImagesRun[Original]):
     finding_columns: ClassVar[Cells] = {
         **dict.fromkeys(("image", "id", "region", "mask_source", "prompt", "model", "revision"), "text"),
         **{"seed": "whole", "guidance": "real", "strength": "real", "steps": "whole"},
-        **{"mask_share": "real", "edited": "text", "fell": "text", "why": "text"},
+        **{"mask_share": "real", "edited": "text", "rejected": "text", "why": "text"},
     }
     image_columns: ClassVar[Cells] = {
         **{"image": "text", "status": "text", "candidates": "whole", "no_region": "text"},
@@ -114,29 +120,29 @@ class MakeRun(ImagesRun[Original]):
 
     def made(self) -> int:
         """How many candidates there are."""
-        return sum(each.fell is None for record in self.records for each in record.candidates)
+        return sum(each.rejected is None for record in self.records for each in record.candidates)
 
-    def fallen(self) -> Mapping[str, int]:
-        """How many fell at each step."""
-        fallen = (each.fell for record in self.records for each in record.candidates)
-        return Counter(each.step for each in fallen if each is not None)
+    def rejected(self) -> Mapping[str, int]:
+        """How many were rejected at each step."""
+        rejected = (each.rejected for record in self.records for each in record.candidates)
+        return Counter(each.step for each in rejected if each is not None)
 
     def files_json(self) -> dict[str, str | None]:
         return {"candidates": str(self.path / self.record_file), "report": None}
 
     def found_json(self) -> dict[str, Any]:
-        return {"made": self.made(), "fallen": dict(self.fallen()), **super().found_json()}
+        return {"made": self.made(), "rejected": dict(self.rejected()), **super().found_json()}
 
     def finding_rows(self) -> Any:
         for record in self.records:
             for each in record.candidates:
-                fell = each.fell
+                rejected = each.rejected
                 yield {
                     "image": record.image,
                     **{name: getattr(each, name) for name in self.finding_columns if hasattr(each, name)},
                     "region": each.region.name,
-                    "fell": None if fell is None else fell.step,
-                    "why": None if fell is None else fell.why,
+                    "rejected": None if rejected is None else rejected.step,
+                    "why": None if rejected is None else rejected.why,
                 } | table_cells(record)
 
     def image_rows(self) -> Any:
@@ -168,35 +174,9 @@ def make_task(parameters: MakeParameters, images: Images, *, copy: bool = True) 
         root=None if parameters.root is None else Path(parameters.root),
         prompts=read_prompts("edits", parameters.prompts),
         table=parameters.part(TableParameters),
-        config=parameters.part(MakeConfig, regions=_regions(parameters)),
+        config=parameters.part(MakeConfig, regions=chosen_regions(parameters)),
         has_model=parameters.model is not None,
     )
-
-
-def _regions(parameters: MakeParameters) -> Regions:
-    """How regions are found. Raises UsageError for what does not go together."""
-    asks = parameters.model is not None
-    regions = parameters.regions
-    if regions is None:
-        regions = "masks" if parameters.masks is not None else "objects" if asks else "detail"
-    needs: dict[str, tuple[str, bool]] = {
-        "masks": ("masks", parameters.masks is not None),
-        "objects": ("model", asks),
-        **dict.fromkeys(_PEOPLE, ("landmarks", parameters.landmarks is not None)),
-    }
-    if regions in needs and not needs[regions][1]:
-        name = needs[regions][0]
-        raise UsageError(f"{option('regions', regions)} needs {option(name)}", remedy=f"Add {option(name)}.")
-    if parameters.masks is not None and regions != "masks":
-        raise UsageError(
-            f"{option('masks')} has no effect with {option('regions', regions)}", remedy="Remove one of them."
-        )
-    if parameters.prompt_from != "caption" and not asks:
-        raise UsageError(
-            f"{option('prompt_from', parameters.prompt_from)} needs {option('model')}",
-            remedy="Name the model that is to write prompts.",
-        )
-    return regions
 
 
 @takes(MakeParameters, "out")
@@ -211,7 +191,7 @@ async def make_async(images: Images, parameters: MakeParameters) -> MakeRun:
     Candidates go to `out` as they come, with all that was asked. The same call resumes a run that was
     interrupted; a picture that came back is not paid for again.
 
-    Returns the run, even if it ended early or some images failed: see its `summary`, and `fell` of its
+    Returns the run, even if it ended early or some images failed: see its `summary`, and `rejected` of its
     candidates. Raises UsageError for invalid parameters and missing packages, and ModelUnusableError if the
     inpainter cannot be used at all.
 
@@ -221,8 +201,8 @@ async def make_async(images: Images, parameters: MakeParameters) -> MakeRun:
     >>> [candidate.seed for candidate in run.originals[0].candidates]
     [0, 1]
 
-    Source: SalArt-VQA, appendix B.3. There the inpainter is FLUX.1 Fill, and regions are hands, faces and
-    limbs; masks, objects and detail are ours.
+    Source: SalArt-VQA, appendix B.3. There the inpainter is FLUX.1 Fill, and regions are hands, feet and
+    faces; limbs, masks, objects and detail are ours.
     """
     task = await asyncio.to_thread(make_task, parameters, images)
     return MakeRun(task.folder.path, await run_with(task, parameters))
@@ -261,7 +241,7 @@ class _Planned:
     mask_source: MaskSource | None = None
     inputs: Working | None = None
     prompt: str = ""
-    fell: Fall | None = None
+    rejected: Rejection | None = None
 
 
 @dataclass(kw_only=True)
@@ -286,9 +266,9 @@ class MakeTask(ImageTask[Original]):
         config = self.config
         if config.masks is not None:
             self._masks = GivenMasks(Path(config.masks))
-        part = _PEOPLE.get(config.regions or "")
+        part = PEOPLE.get(config.regions or "")
         if part is not None and config.landmarks is not None:
-            self._people = PeopleFinder(part, Path(config.landmarks))  # type: ignore[arg-type]
+            self._people = PeopleFinder(part, Path(config.landmarks))
         if config.sam2 is not None:
             self._sam = Sam2(config.sam2, config.device)
 
@@ -319,14 +299,15 @@ class MakeTask(ImageTask[Original]):
             about = _Image(file, image, np.asarray(picture), caption, scope, context)
             original = f"originals/{about.name}.png"
             target = self.folder.path / original
-            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture)]))
+            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture, COMPRESSION)]))
             errors: list[StepError] = []
             candidates: list[Candidate] = []
             why = None
             try:
                 regions = await self._find(about, picture)
                 why = None if regions else "no region was found"
-                planned = [await self._plan(about, regions, number) for number in range(len(regions))]
+                chosen = range(min(len(regions), self.config.regions_per_image))
+                planned = [await self._plan(about, regions, number, errors) for number in chosen]
                 made = (
                     self._candidate(about, each, attempt, errors)
                     for each in planned
@@ -335,8 +316,8 @@ class MakeTask(ImageTask[Original]):
                 candidates = await scope.side_by_side(made)
             except StepFailedError as failed:
                 errors.append(failed.record)
-        # An image of which some candidates were had is worth something; the others are tried again.
-        some = any(each.fell is None for each in candidates)
+        # With some candidates the image is usable already; the rest are tried again.
+        some = any(each.rejected is None for each in candidates)
         return self.record(
             file,
             image,
@@ -357,15 +338,16 @@ class MakeTask(ImageTask[Original]):
         return next(filter(None, texts), self.config.caption)
 
     async def _find(self, about: _Image, picture: Image.Image) -> list[Region]:
-        """Raises StepFailedError where objects were asked for in vain."""
+        """All subjects, also beyond those that are edited: a mask must not spread to them. Where they are not
+        known, as many regions as are edited. Raises StepFailedError where objects were asked for in vain."""
         config, number = self.config, self.config.regions_per_image
         if self._masks is not None:
             return await asyncio.to_thread(self._masks.regions, Path(about.file.image), about.size, number)
         if self._people is not None:
             async with self._finding:
-                return await asyncio.to_thread(self._people.regions, about.pixels, number)
+                return await asyncio.to_thread(self._people.regions, about.pixels)
         if config.regions == "objects":
-            return object_regions(await self._objects(about), about.size, number, config.largest_region)
+            return object_regions(await self._objects(about), about.size, config.largest_region)
         return await asyncio.to_thread(detail_regions, picture, number)
 
     async def _objects(self, about: _Image) -> list[SceneObject]:
@@ -380,8 +362,10 @@ class MakeTask(ImageTask[Original]):
         )
         return list((await take_inventory({"image": about.file.image}, context))["objects"])
 
-    async def _plan(self, about: _Image, regions: Sequence[Region], number: int) -> _Planned:
-        """Mask and prompt of a region; what cannot be had falls."""
+    async def _plan(
+        self, about: _Image, regions: Sequence[Region], number: int, errors: list[StepError]
+    ) -> _Planned:
+        """Mask and prompt of a region; what cannot be had is rejected. A call that failed joins `errors`."""
         region = regions[number]
         others = [each for each in regions if each is not region]
         planned = partial(_Planned, number, region)
@@ -397,14 +381,15 @@ class MakeTask(ImageTask[Original]):
         try:
             mask, source = await asyncio.to_thread(masked)
         except MaskError as error:
-            return planned(fell=Fall(step="mask", why=str(error)))
+            return planned(rejected=Rejection(step="mask", why=str(error)))
         file = self.folder.path / _mask_file(about, number)
         picture = Image.fromarray(mask.astype(np.uint8) * 255)
-        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture)]))
+        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture, COMPRESSION)]))
         try:
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:
-            return planned(mask, source, fell=Fall(step="prompt", why=failed.record.message))
+            _note(failed, errors)
+            return planned(mask, source, rejected=Rejection(step="prompt", why=failed.record.message))
         inputs = await asyncio.to_thread(working, about.pixels, mask, self.config.inpaint_side)
         return planned(mask, source, inputs, prompt)
 
@@ -424,11 +409,11 @@ class MakeTask(ImageTask[Original]):
     async def _candidate(
         self, about: _Image, planned: _Planned, attempt: Attempt, errors: list[StepError]
     ) -> Candidate:
-        """One candidate, made or fallen; a call that failed joins `errors`."""
+        """One candidate, made or rejected; a call that failed joins `errors`."""
         record = partial(self._record_of, about, planned, attempt)
         inputs = planned.inputs
-        if planned.fell is not None or planned.mask is None or inputs is None:
-            return record(fell=planned.fell)
+        if planned.rejected is not None or planned.mask is None or inputs is None:
+            return record(rejected=planned.rejected)
         name = _candidate_id(about, planned, attempt)
         try:
             kept = await inpainter.inpaint(
@@ -441,13 +426,13 @@ class MakeTask(ImageTask[Original]):
                 subject=name,
             )
         except StepFailedError as failed:
-            if failure_kind(failed.error) != "refused":
-                errors.append(failed.record)
-            return record(fell=Fall(step="inpaint", why=failed.record.message))
+            _note(failed, errors)
+            return record(rejected=Rejection(step="inpaint", why=failed.record.message))
         edited = f"edited/{name}.png"
-        composed = await asyncio.to_thread(
+        digest = await asyncio.to_thread(
             compose, about.pixels, planned.mask, kept.picture, self.folder.path / edited
         )
+        outside = None if kept.resampled else await asyncio.to_thread(outside_painted, inputs, kept.picture)
         call = next(
             each
             for each in reversed(about.scope.calls)
@@ -459,8 +444,8 @@ class MakeTask(ImageTask[Original]):
             sent=dict(kept.sent),
             painted=kept.file.relative_to(self.folder.path).as_posix(),
             edited=edited,
-            sha256=composed.sha256,
-            outside_painted=composed.outside_painted,
+            sha256=digest,
+            outside_painted=outside,
         )
 
     def _record_of(self, about: _Image, planned: _Planned, attempt: Attempt, **more: Any) -> Candidate:
@@ -482,6 +467,12 @@ class MakeTask(ImageTask[Original]):
             steps=int(attempt.parameters["steps"]),
             **fields,
         )
+
+
+def _note(failed: StepFailedError, errors: list[StepError]) -> None:
+    """The call is made again next time, unless the model refused."""
+    if failure_kind(failed.error) != "refused":
+        errors.append(failed.record)
 
 
 def _mask_file(about: _Image, number: int) -> str:

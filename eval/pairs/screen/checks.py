@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.common.pixels.crops import Mask
-from uncanny.eval.pairs.data import Fall
+from uncanny.eval.pairs.data import Rejection
 from uncanny.eval.pairs.make.compose import is_kept
 from uncanny.eval.pairs.parameters import ScreenConfig
 
@@ -46,33 +46,33 @@ def measure(original: NDArray[np.uint8], edited: NDArray[np.uint8], mask: Mask, 
     return Measured(changed / number, changed / mask.size, spread)
 
 
-def fall_of(
+def rejection_of(
     original: NDArray[np.uint8],
     edited: NDArray[np.uint8],
     mask: Mask,
     measured: Measured,
     config: ScreenConfig,
-) -> Fall | None:
+) -> Rejection | None:
     """The first check that a candidate fails; None where it passes all."""
     if original.shape != edited.shape:
         sizes = " and ".join(f"{each.shape[1]} × {each.shape[0]}" for each in (original, edited))
-        return Fall(step="outside", why=f"the pictures are of {sizes} pixels")
+        return Rejection(step="outside", why=f"the pictures are of {sizes} pixels")
     if not is_kept(original, edited, mask):
         number = int(np.count_nonzero((original != edited).any(axis=2) & ~mask))
-        return Fall(step="outside", why=f"{number:,} pixels outside the mask differ from the original")
+        return Rejection(step="outside", why=f"{number:,} pixels outside the mask differ from the original")
     spread = measured.brightness_spread
     if spread is None:
-        return Fall(step="size", why="the mask is empty")
+        return Rejection(step="size", why="the mask is empty")
     if not edited[mask].any():
-        return Fall(step="quality", why="the region is black")
+        return Rejection(step="quality", why="the region is black")
     if spread <= config.flat:
-        return Fall(step="quality", why="the region is one flat color")
+        return Rejection(step="quality", why="the region is one flat color")
     assert measured.changed_of_mask is not None
     assert measured.changed_of_image is not None
     if measured.changed_of_mask < config.least_change:
-        return Fall(step="size", why=f"{_percent(measured.changed_of_mask)} of the region changed")
+        return Rejection(step="size", why=f"{_percent(measured.changed_of_mask)} of the region changed")
     if measured.changed_of_image > config.largest_change:
-        return Fall(step="size", why=f"{_percent(measured.changed_of_image)} of the image changed")
+        return Rejection(step="size", why=f"{_percent(measured.changed_of_image)} of the image changed")
     return None
 
 

@@ -30,9 +30,9 @@ from uncanny.eval.edits.data import EditPair
 from uncanny.eval.edits.gate import gate
 from uncanny.eval.pairs.data import (
     SCREENED,
-    Fall,
     MadePair,
     MadePairs,
+    Rejection,
     Screened,
     edited_name,
     first_copies,
@@ -40,7 +40,7 @@ from uncanny.eval.pairs.data import (
     path_from,
 )
 from uncanny.eval.pairs.parameters import ScreenConfig, ScreenParameters
-from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
+from uncanny.eval.pairs.screen.checks import Measured, measure, rejection_of
 from uncanny.images.parts import Cut, cut_parts
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import SentImage, encode_image, sent_image
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 # The region as a model sees it: with so much of its sides around it, and this long, in pixels.
 _AROUND: Final = 0.5
 PART_SIDE: Final = 768
-# Of a fault that nobody has rated yet: it is to be told from what is real at a glance.
-_SEVERITY: Final = 20
+# A record has to have a severity; nobody has rated these.
+_UNRATED: Final[Mapping[str, Any]] = {"severity": 20, "severity_rated": False}
 # Of a candidate that no model was asked about.
 _TO_NAME: Final = "To be judged"
 
@@ -79,7 +79,9 @@ class ScreenRun(ImagesRun[Screened]):
     record_key = ("image",)
     statuses = STATUSES
     image_columns: ClassVar[Cells] = {
-        **dict.fromkeys(("image", "candidate", "status", "fell", "why", "label", "reason", "model"), "text"),
+        **dict.fromkeys(
+            ("image", "candidate", "status", "rejected", "why", "label", "reason", "model"), "text"
+        ),
         **dict.fromkeys(("changed_of_mask", "changed_of_image", "brightness_spread"), "real"),
         **FILE,
         **USAGE,
@@ -94,29 +96,32 @@ class ScreenRun(ImagesRun[Screened]):
 
     def passed(self) -> int:
         """How many are left for people to judge."""
-        return sum(record.fell is None and record.status == "ok" for record in self.records)
+        return sum(record.rejected is None and record.status == "ok" for record in self.records)
 
-    def fallen(self) -> Mapping[str, int]:
-        """How many fell at each step."""
-        return Counter(record.fell.step for record in self.records if record.fell is not None)
+    def rejected(self) -> Mapping[str, int]:
+        """How many were rejected at each step."""
+        return Counter(record.rejected.step for record in self.records if record.rejected is not None)
 
     def files_json(self) -> dict[str, str | None]:
         return {"annotations": str(self.path / self.record_file), "report": None}
 
     def found_json(self) -> dict[str, Any]:
-        return {"passed": self.passed(), "fallen": dict(self.fallen()), **super().found_json()}
+        return {"passed": self.passed(), "rejected": dict(self.rejected()), **super().found_json()}
 
     def finding_rows(self) -> Any:
         return self.image_rows()
 
     def image_rows(self) -> Any:
         for record in self.records:
-            fell = record.fell
+            rejected = record.rejected
             row: Row = {
                 name: getattr(record, name)
                 for name in ("image", "candidate", "status", "label", "reason", "model", *FILE)
             }
-            row |= {"fell": None if fell is None else fell.step, "why": None if fell is None else fell.why}
+            row |= {
+                "rejected": None if rejected is None else rejected.step,
+                "why": None if rejected is None else rejected.why,
+            }
             row |= {name: record.measured.get(name) for name in asdict(Measured())}
             yield row | {name: getattr(record.usage, name) for name in USAGE}
 
@@ -131,7 +136,7 @@ def screen_task(parameters: ScreenParameters, pairs: str | os.PathLike[str]) -> 
     if not drawn:
         raise UsageError(
             f"{folder} has no candidate to screen",
-            remedy="Look at `fell` in its candidates.jsonl, and make pairs again.",
+            remedy="Look at `rejected` in its candidates.jsonl, and make pairs again.",
         )
     return ScreenTask(
         folder=RunFolder(out),
@@ -150,15 +155,15 @@ def screen_task(parameters: ScreenParameters, pairs: str | os.PathLike[str]) -> 
 async def screen_async(pairs: str | os.PathLike[str], parameters: ScreenParameters) -> ScreenRun:
     """Find the candidates that people should look at.
 
-    `pairs` is the folder of a run of `make`. A candidate falls if a pixel outside its mask differs from the
-    original, if its region is black or flat, if too little or too much changed, if it fails a gate of CLIP
-    (with `clip`), or if a `model` sees no fault in it. All others get a finding, for people to judge:
+    `pairs` is the folder of a run of `make`. A candidate is rejected if a pixel outside its mask differs from
+    the original, if its region is black or flat, if too little or too much changed, if it fails a gate of
+    CLIP (with `clip`), or if a `model` sees no fault in it. All others get a finding, for people to judge:
     `uncanny review PAIRS/screened`. Records go to `out`, `PAIRS/screened` by default, as they come; the same
     call resumes a run that was interrupted.
 
-    Returns the run, even if it ended early: see its `summary`, and `fell` of its records. Raises UsageError
-    for a folder without candidates and for invalid parameters, RecordError for an invalid line, and
-    ModelUnusableError if the model cannot be called at all.
+    Returns the run, even if it ended early: see its `summary`, and `rejected` of its records. Raises
+    UsageError for a folder without candidates and for invalid parameters, RecordError for an invalid line,
+    and ModelUnusableError if the model cannot be called at all.
 
     `screen_async` is the same for programs with an event loop.
 
@@ -181,7 +186,7 @@ class _Looked:
 
     measured: Measured
     box: Box | None
-    fell: Fall | None
+    rejected: Rejection | None
     parts: tuple[SentImage, SentImage] | None = None
 
 
@@ -232,7 +237,7 @@ class ScreenTask(ImageTask[Screened]):
             return record("failed", errors=(why,), usage=usage([]))
         said: Screening | None = None
         errors: tuple[StepError, ...] = ()
-        if looked.fell is None and looked.parts is not None:
+        if looked.rejected is None and looked.parts is not None:
             before, after = looked.parts
             with asking(engine, file.image, calls) as scope:
                 context = ScreenContext(
@@ -242,16 +247,16 @@ class ScreenTask(ImageTask[Screened]):
                     said = await screen_edit(pair.candidate.region.name, context)
                 except StepFailedError as failed:
                     errors = (failed.record,)
-        fell = looked.fell
+        rejected = looked.rejected
         if said is not None and said.label == "clean":
-            fell = Fall(step="screener", why=said.reason)
-        anomalies = () if fell is not None or errors else (_finding(pair, looked, said),)
+            rejected = Rejection(step="screener", why=said.reason)
+        anomalies = () if rejected is not None or errors else (_finding(pair, looked, said),)
         return record(
             "failed" if errors else "ok",
             anomalies=anomalies,
             errors=errors,
             usage=usage(calls),
-            fell=fell,
+            rejected=rejected,
             measured=asdict(looked.measured),
             label=None if said is None else said.label,
             reason=None if said is None else said.reason,
@@ -266,12 +271,12 @@ class ScreenTask(ImageTask[Screened]):
         mask = read_mask(mask_file, (original.shape[1], original.shape[0]))
         same_size = original.shape == edited.shape
         measured = measure(original, edited, mask, self.config.change) if same_size else Measured()
-        fell = fall_of(original, edited, mask, measured, self.config)
-        if fell is None and pair.id in self._gated:
-            fell = Fall(step="quality", why=self._gated[pair.id])
-        box = _changed_box(original, edited, mask, self.config.change) if fell is None else None
-        parts = _parts(pair, file, mask) if fell is None and self.asks else None
-        return _Looked(measured, box, fell, parts)
+        rejected = rejection_of(original, edited, mask, measured, self.config)
+        if rejected is None and pair.id in self._gated:
+            rejected = Rejection(step="quality", why=self._gated[pair.id])
+        box = _changed_box(original, edited, mask, self.config.change) if rejected is None else None
+        parts = _parts(pair, file, mask) if rejected is None and self.asks else None
+        return _Looked(measured, box, rejected, parts)
 
 
 def _changed_box(
@@ -307,14 +312,14 @@ def _finding(pair: MadePair, looked: _Looked, said: Screening | None) -> Anomaly
             name=named,
             phenomenon=_TO_NAME,
             reasoning=_TO_NAME if said is None else said.reason,
-            severity=_SEVERITY,
+            **_UNRATED,
             box=looked.box,
         )
     return Anomaly(
         name=said.where or named,
         phenomenon=said.evidence,
         reasoning=said.reason,
-        severity=_SEVERITY,
+        **_UNRATED,
         kind=said.kind,
         box=looked.box,
     )

@@ -14,6 +14,7 @@ from PIL import Image
 
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.inputs.runs import open_run
+from uncanny.images.encode import png_bytes
 from uncanny.images.overlay import draw_numbers
 from uncanny.images.parts import around
 from uncanny.images.prepared import shrunk
@@ -110,12 +111,9 @@ class FindingsPicture:
 
     def _repr_png_(self) -> bytes | None:
         try:
-            picture = self.picture(_PNG_SIDE)
+            return png_bytes(self.picture(_PNG_SIDE))
         except UncannyError:
             return None
-        file = BytesIO()
-        picture.save(file, "PNG")
-        return file.getvalue()
 
     def _opened(self, side: int) -> Image.Image:
         place, image = self._place, self._image

@@ -229,9 +229,9 @@ def masks_command(masks: tuple[Path, ...], as_json: bool, quiet: bool, **values:
 
     Exit code 1 if some masks could not be read.
     """
-    from uncanny.edits import prepare_masks
+    from uncanny.edits import masks as prepare
 
-    result = prepare_masks(masks, **_into(MasksParameters, values), progress=not quiet and not as_json)
+    result = prepare(masks, **_into(MasksParameters, values), progress=not quiet and not as_json)
     _tell(result, as_json, quiet)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -148,7 +147,8 @@ def write_heat_map(path: Path, heat: Heat) -> None:
     import numpy as np
     from PIL import Image
 
+    from uncanny.images.encode import png_bytes
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = BytesIO()
-    Image.fromarray(np.round(heat * 255).astype(np.uint8)).save(file, "PNG")
-    write_atomically(path, [file.getvalue()])
+    picture = Image.fromarray(np.round(heat * 255).astype(np.uint8))
+    write_atomically(path, [png_bytes(picture)])

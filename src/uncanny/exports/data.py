@@ -314,6 +314,7 @@ def attributes_of(finding: ReviewedAnomaly) -> dict[str, Any]:
         "phenomenon": anomaly.phenomenon,
         "reasoning": anomaly.reasoning,
         "severity": anomaly.severity,
+        **({} if anomaly.severity_rated else {"severity_rated": False}),
         "confidence": anomaly.confidence,
         "probability": anomaly.probability,
         "objects": list(anomaly.objects),

@@ -268,3 +268,10 @@ def _least(side: int | None, other: int) -> int:
 
 def _over(size: int, limits: SendLimits) -> bool:
     return limits.max_bytes is not None and size > limits.max_bytes
+
+
+def png_bytes(image: Image.Image, compress_level: int = 6) -> bytes:
+    """The bytes of a PNG file of an image as it is; level 1 is quick and large, 9 slow and small."""
+    out = BytesIO()
+    image.save(out, "PNG", compress_level=compress_level)
+    return out.getvalue()

@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
@@ -19,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from uncanny.errors import UsageError
 from uncanny.images.decode import without_warnings
-from uncanny.images.encode import PixelPolicy
+from uncanny.images.encode import PixelPolicy, png_bytes
 from uncanny.images.prepared import read_rgb
 
 Letter = Literal["A", "B", "C", "D"]
@@ -89,9 +88,7 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     picture = read_rgb(image, policy)[0].copy()  # pixels just decoded may be shared
     places = {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}
     _draw(picture, places, COLOURS)
-    out = BytesIO()
-    picture.save(out, "PNG")
-    return out.getvalue()
+    return png_bytes(picture)
 
 
 def draw_numbers(picture: Image.Image, boxes: Mapping[int, Box]) -> None:

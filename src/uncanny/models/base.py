@@ -89,6 +89,12 @@ class Sampling:
     max_output_tokens: int = 2_000
 
 
+class Keep(Protocol):
+    """Stores a picture; see `Painting`."""
+
+    def __call__(self, data: bytes, sent: Mapping[str, float], *, resampled: bool = False) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Painting:
     """How a picture is painted over, for a request that asks for a picture and not for words.
@@ -100,13 +106,14 @@ class Painting:
 
     `keep` takes the picture that came, as the bytes of an image file of any size, and those of these
     parameters that the model was really sent, by name; it stores both and returns the text of the response.
+    `resampled` says that the model drew at another size, so that all pixels differ from those it was sent.
     """
 
     seed: int
     guidance: float
     strength: float
     steps: int
-    keep: Callable[[bytes, Mapping[str, float]], str] = field(repr=False, compare=False)
+    keep: Keep = field(repr=False, compare=False)
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -121,8 +121,11 @@ def new_review(
 ) -> Review:
     """A line about the finding `index` of an image whose text is `judged` now, None for one that is added.
 
-    It also says which model and prompts the text is from. Raises pydantic.ValidationError.
+    It also says which model and prompts the text is from. A severity that was a stand-in is rated once it is
+    another one. Raises pydantic.ValidationError.
     """
+    if version is not None and judged is not None and version.severity != judged.severity:
+        version = version.model_copy(update={"severity_rated": True})
     text = version or judged
     return Review.model_validate(
         {

@@ -55,6 +55,9 @@ def test_a_split_depends_on_the_ids_and_the_seed_alone() -> None:
     again = uncanny.curate.split(texts[::-1], generators=["A", "B"], shared=3, own=2)
     assert {each.id: each for each in first.identities} == {each.id: each for each in again.identities}
     assert [each.id for each in again.identities] == [each.id for each in texts[::-1]]
+    assert first["0007"] == first.identities[7]
+    with pytest.raises(KeyError):
+        first["unknown"]
     other = uncanny.curate.split(texts, generators=["A", "B"], shared=3, own=2, seed=1)
     assert first.identities != other.identities
     nobody = uncanny.curate.split(texts, generators=["A"], shared=0, own=0)
@@ -112,6 +115,10 @@ def test_captions_go_before_likeness_and_photographs_are_used_once() -> None:
     unmeasured = np.full((3, 3), np.nan)
     assert matches(same, unmeasured, least=0.0, once=True) == [None, 0, None]
     assert matches(nothing[:, :0], cosines[:, :0], least=0, once=True) == [None] * 3
+    # A match by caption is not given up for two by likeness.
+    own = np.array([[True, False], [False, False]])
+    alike = np.array([[0.3, 0.3], [0.3, -0.5]])
+    assert matches(own, alike, least=0.2, once=True) == [0, None]
 
 
 @given(st.integers(0, 10**6))

@@ -117,9 +117,9 @@ def test_masks_are_written_and_small_ones_left_out(tmp_path: Path) -> None:
         assert image.mode == "L"
     Image.new("L", (4, 4)).save(folder / "tiny.png")
     with pytest.raises(ItemsError, match="same file"):
-        uncanny.edits.prepare_masks(folder, out=tmp_path / "again")
+        uncanny.edits.masks(folder, out=tmp_path / "again")
     with pytest.raises(UsageError, match="does not exist"):
-        uncanny.edits.prepare_masks(tmp_path / "nowhere", out=tmp_path / "again")
+        uncanny.edits.masks(tmp_path / "nowhere", out=tmp_path / "again")
 
 
 def made_edit(folder: Path, *, mask: bool) -> dict[str, Any]:
@@ -175,6 +175,27 @@ def test_crops_of_pairs_of_two_sizes_fail_alone(tmp_path: Path) -> None:
     assert "nothing is resized" in crops.failed["1"]
     with pytest.raises(UsageError, match="is above"):
         uncanny.edits.crop(pairs, out=tmp_path / "crops", side=9, short_side=8)
+
+
+def test_an_edit_more_moves_no_other_crop(tmp_path: Path) -> None:
+    line = made_edit(tmp_path, mask=True)
+    pairs = [uncanny.edits.EditPair.model_validate({**line, "id": str(number)}) for number in range(6)]
+    of = {"root": tmp_path, "side": 30, "short_side": 60}
+    all_of_them = uncanny.edits.crop(pairs, out=tmp_path / "all", **of).windows
+    assert len({window.box for window in all_of_them.values()}) > 1
+    assert uncanny.edits.crop(pairs[2:], out=tmp_path / "some", **of).windows == {
+        each.id: all_of_them[each.id] for each in pairs[2:]
+    }
+
+
+def test_a_mask_of_one_pixel_is_in_the_crop(tmp_path: Path) -> None:
+    line = made_edit(tmp_path, mask=True)
+    mask = np.zeros((60, 180), dtype=np.uint8)
+    mask[31, 161] = 255
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    pairs = [uncanny.edits.EditPair.model_validate(line)]
+    crops = uncanny.edits.crop(pairs, out=tmp_path / "crops", root=tmp_path, side=2, short_side=2)
+    assert crops.windows["a/../b"].kept == 1
 
 
 needs_contrib = pytest.mark.skipif(

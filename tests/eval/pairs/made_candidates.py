@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import uncanny
+from uncanny.eval.pairs.data import Candidate, Hint, MadePair, Original
+from uncanny.eval.pairs.outcome import Outcome
 from uncanny.pairs import MakeRun
+from uncanny.schema import Anomaly, Box
 
 SIZE = (96, 72)
 
@@ -50,3 +53,22 @@ def mask_file(path: Path, box: tuple[int, int, int, int], size: tuple[int, int] 
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(mask).save(path)
     return path
+
+
+def kept_outcome(box: Box, size: tuple[int, int], name: str = "the fault") -> Outcome:
+    """A kept pair in an image of this size whose fault is at `box`, without files."""
+    hint = Hint(source="object", name=name, box=box)
+    given = {"model": "demo", "seed": 0, "guidance": 10, "strength": 0.6, "steps": 20}
+    candidate = Candidate(id=f"{name}-1-1", region=hint, edited="edited/a.png", **given)
+    original = Original(
+        image="a.png",
+        sha256="0" * 64,
+        width=size[0],
+        height=size[1],
+        status="ok",
+        original="originals/a.png",
+        model="demo",
+        prompts="edits@1",
+    )
+    finding = Anomaly(name=name, phenomenon="It is bent.", reasoning="It is straight.", severity=20, box=box)
+    return Outcome(MadePair(Path(), original, candidate), finding=finding)

@@ -33,7 +33,7 @@ def test_from_images_to_items(tmp_path: Path) -> None:
     assert f"Items    {run / 'items.jsonl'}" in items.out
     content = json.loads((tmp_path / "pairs.json").read_text())
     assert content["candidates"] == 4
-    assert content["candidates"] == content["kept"] + sum(content["fallen"].values()) + sum(
+    assert content["candidates"] == content["kept"] + sum(content["rejected"].values()) + sum(
         content["open"].values()
     )
     assert (run / "pairs.html").is_file()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from binascii import a2b_base64
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,9 +15,14 @@ from PIL import Image
 
 import uncanny
 from tests.eval.pairs.made_candidates import made, mask_file, picture, pictures
+from uncanny.agents import prompt_writer
+from uncanny.agents.common.context import step_failed
 from uncanny.demo.pairs.inpaint import DISTORTIONS, distorted
-from uncanny.errors import UsageError
+from uncanny.errors import AnswerError, UsageError
 from uncanny.eval.pairs.data import load_made
+from uncanny.eval.pairs.make.compose import outside_painted, working
+from uncanny.eval.pairs.make.outline import region_mask
+from uncanny.eval.pairs.make.regions import Region
 
 pytest.importorskip("cv2")
 
@@ -120,16 +128,16 @@ def test_coco_instances_are_masks(tmp_path: Path) -> None:
     ]
 
 
-def test_a_mask_that_covers_too_much_falls(tmp_path: Path) -> None:
+def test_a_mask_that_covers_too_much_is_rejected(tmp_path: Path) -> None:
     images = pictures(tmp_path / "pictures")
     mask_file(tmp_path / "masks/picture-0.png", (0, 0, 96, 60))
     run = uncanny.pairs.make(
         images, inpainter="demo", out=tmp_path / "p", masks=tmp_path / "masks", attempts=2
     )
-    fell = [each.fell for each in run.originals[0].candidates]
-    assert [each and each.step for each in fell] == ["mask", "mask"]
-    assert fell[0] is not None
-    assert "of the image" in fell[0].why
+    rejected = [each.rejected for each in run.originals[0].candidates]
+    assert [each and each.step for each in rejected] == ["mask", "mask"]
+    assert rejected[0] is not None
+    assert "of the image" in rejected[0].why
     assert run.summary.state == "finished"
 
 
@@ -192,7 +200,53 @@ def test_a_model_writes_prompts(tmp_path: Path, prompt_from: Literal["writer", "
         prompt_from=prompt_from,
     )
     candidate = run.originals[0].candidates[0]
-    assert candidate.fell is None
+    assert candidate.rejected is None
     assert candidate.prompt_source == prompt_from
     assert candidate.prompt not in (None, "", "A cup on a table by the window")
     assert run.summary.calls == 3  # objects, prompt, picture
+
+
+def test_a_prompt_that_failed_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_: Any) -> Any:
+        raise step_failed("PromptWriter", 1, "first", AnswerError("no prompt in it"))
+
+    options = {"model": "demo", "attempts": 1, "limit": 1, "prompt_from": "writer"}
+    call: Any = partial(uncanny.pairs.make, "scenes", inpainter="demo", out=tmp_path / "pairs", **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(prompt_writer, "write_first", fails)
+        (record,) = call().originals
+    assert record.status == "failed"
+    assert [each.agent for each in record.errors] == ["PromptWriter"]
+    assert record.candidates[0].rejected.step == "prompt"
+    (record,) = call().originals
+    assert (record.status, record.candidates[0].rejected) == ("ok", None)
+
+
+def test_a_mask_is_compared_with_objects_that_are_not_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def recording(region: Region, others: list[Region], *rest: Any, **more: Any) -> Any:
+        seen.append((region.hint.name, [each.hint.name for each in others]))
+        return region_mask(region, others, *rest, **more)
+
+    monkeypatch.setattr("uncanny.eval.pairs.make.run.region_mask", recording)
+    uncanny.pairs.make("scenes", inpainter="demo", model="demo", out=tmp_path / "pairs", attempts=1, limit=1)
+    ((name, others),) = seen
+    assert others
+    assert name not in others
+
+
+def test_outside_painted_is_measured_at_the_size_that_was_sent(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=1, inpaint_side=64)  # two thirds of the picture
+    assert run.originals[0].candidates[0].outside_painted == 0
+    before, mask = picture(), np.zeros((72, 96), dtype=np.bool_)
+    mask[:, :48] = True
+    inputs = working(before, mask, 48)
+    sent = Image.open(BytesIO(a2b_base64(inputs.picture.base64)))
+    assert outside_painted(inputs, sent) == 0
+    drawn = np.asarray(sent).copy()
+    drawn[:18, 24:] ^= 255  # half of what is outside, and nothing of what is inside
+    assert outside_painted(inputs, Image.fromarray(drawn)) == 0.5
+    assert outside_painted(working(before, np.ones_like(mask), 48), sent) is None

@@ -133,5 +133,5 @@ def test_clip_drops_the_candidates_that_the_gates_drop(tmp_path: Path) -> None:
     ]
     gated = uncanny.edits.gate(records, clip=clip)
     expected = {each.id for each in gated if {"clip_similarity", "clip_score"} & set(each.failed)}
-    fell = {each.candidate for each in screened.screened if each.fell is not None}
-    assert fell == expected != set()
+    rejected = {each.candidate for each in screened.screened if each.rejected is not None}
+    assert rejected == expected != set()

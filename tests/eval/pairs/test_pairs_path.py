@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.groups import Groups
 from uncanny.eval.pairs.data import Screened, load_made, load_screened
 from uncanny.eval.pairs.parameters import ScreenConfig
-from uncanny.eval.pairs.screen.checks import Measured, fall_of, measure
+from uncanny.eval.pairs.screen.checks import Measured, measure, rejection_of
 from uncanny.mcq import Answer, Item
 from uncanny.pairs import PairsResult
-from uncanny.records.reviews import ReviewLog, new_review
+from uncanny.records.reviews import ReviewLog, new_review, quadruple_sha256
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import ReviewRun
 
@@ -42,7 +43,7 @@ def judge(folder: Path, decide: dict[str, str]) -> None:
 
 
 def passed(folder: Path) -> list[Screened]:
-    return [each for each in load_screened(folder / "screened").values() if each.fell is None]
+    return [each for each in load_screened(folder / "screened").values() if each.rejected is None]
 
 
 def test_screening_counts_add_up(tmp_path: Path) -> None:
@@ -55,18 +56,18 @@ def test_screening_counts_add_up(tmp_path: Path) -> None:
     judge(run.path, decisions)
     result = uncanny.pairs.items(run)
     assert result.candidates == 12
-    assert result.kept + sum(result.open.values()) + sum(result.fallen.values()) == 12
+    assert result.kept + sum(result.open.values()) + sum(result.rejected.values()) == 12
     assert result.kept == result.judged == 1
-    assert result.fallen["people"] == 2
+    assert result.rejected["people"] == 2
     assert result.open == {"not judged": len(left) - 3}
     assert {step: sum(why.values()) for step, why in result.reasons.items()} == {
-        step: number for step, number in result.fallen.items() if number
+        step: number for step, number in result.rejected.items() if number
     }
     (table,) = result.tables()
     assert "Candidates" in table.to_markdown()
     content = result.to_json()
     assert content["kept"] == 1
-    assert content["fallen"]["people"] == 2
+    assert content["rejected"]["people"] == 2
 
 
 def test_drafts_pass_the_check_and_give_a_paired_test(tmp_path: Path) -> None:
@@ -133,6 +134,29 @@ def test_people_judge_candidates_on_the_review_page(tmp_path: Path) -> None:
     assert "To be judged" in repr(shown)
 
 
+def test_a_severity_counts_once_a_person_sets_it(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    found = opened.view(first, None, "ann").finding.anomaly
+    assert not found.severity_rated
+    renamed = found.model_copy(update={"name": "The bent edge"})
+    opened.edit(first, quadruple_sha256(found), renamed, "ann", "accept")
+    (line,) = written(uncanny.pairs.items(run))
+    assert (line["finding"]["name"], "severity" in line["finding"]) == ("The bent edge", False)
+    opened.edit(
+        first, quadruple_sha256(renamed), renamed.model_copy(update={"severity": 35}), "ann", "accept"
+    )
+    (line,) = written(uncanny.pairs.items(run))
+    assert line["finding"]["severity"] == 35
+
+
+def written(result: PairsResult) -> list[Any]:
+    return [json.loads(line) for line in result.pairs.read_text().splitlines()]
+
+
 def test_no_group_is_on_both_sides_of_a_split(tmp_path: Path) -> None:
     run = made(tmp_path, 2, attempts=3)
     uncanny.pairs.screen(run, model="demo")
@@ -160,6 +184,7 @@ def test_pairs_are_edits_with_their_provenance(tmp_path: Path) -> None:
     assert {"model", "revision", "prompt", "seed", "guidance", "strength", "steps", "mask_source"} <= set(
         line["candidate"]
     )
+    assert "severity" not in line["finding"]  # nobody rated it
     measured = uncanny.edits.measure(result.pairs)
     assert all(each.status == "ok" for each in measured)
 
@@ -203,16 +228,16 @@ def test_without_a_model_people_see_every_candidate(tmp_path: Path) -> None:
     assert uncanny.pairs.items(run, unreviewed=True).kept == 0
 
 
-def test_a_picture_that_was_changed_falls_or_waits(tmp_path: Path) -> None:
+def test_a_picture_that_was_changed_is_rejected_or_waits(tmp_path: Path) -> None:
     run = made(tmp_path, attempts=2)
     first, second = load_made(run.path)
     spoilt = np.asarray(Image.open(first.edited_file or Path())).copy()
     spoilt[0, 0] ^= 1
     Image.fromarray(spoilt).save(first.edited_file or Path())
     screened = uncanny.pairs.screen(run)
-    assert screened.fallen() == {"outside": 1}
-    fell = next(each.fell for each in screened.screened if each.fell is not None)
-    assert fell.why == "1 pixels outside the mask differ from the original"
+    assert screened.rejected() == {"outside": 1}
+    rejected = next(each.rejected for each in screened.screened if each.rejected is not None)
+    assert rejected.why == "1 pixels outside the mask differ from the original"
     assert second.edited_file is not None
 
 
@@ -224,7 +249,7 @@ def test_copies_fall_once(tmp_path: Path) -> None:
     (run.path / "candidates.jsonl").write_text(json.dumps(record) + "\n")
     uncanny.pairs.screen(run)
     result = uncanny.pairs.items(run)
-    assert result.fallen["duplicate"] == 1
+    assert result.rejected["duplicate"] == 1
     assert result.open == {"not judged": 1}
 
 
@@ -239,16 +264,16 @@ def test_the_checks_by_hand() -> None:
     assert figures.brightness_spread == pytest.approx(0.299 * 30 / 2)
     assert measure(before, after, mask, change=31).changed_of_mask == 0
     config = ScreenConfig()
-    assert fall_of(before, after, mask, figures, config) is None
+    assert rejection_of(before, after, mask, figures, config) is None
     black = before.copy()
     black[mask] = 0
-    fell = fall_of(before, black, mask, measure(before, black, mask, 12), config)
-    assert fell is not None
-    assert (fell.step, fell.why) == ("quality", "the region is black")
-    same = fall_of(before, before, mask, measure(before, before, mask, 12), config)
+    rejected = rejection_of(before, black, mask, measure(before, black, mask, 12), config)
+    assert rejected is not None
+    assert (rejected.step, rejected.why) == ("quality", "the region is black")
+    same = rejection_of(before, before, mask, measure(before, before, mask, 12), config)
     assert same is not None
     assert (same.step, same.why) == ("quality", "the region is one flat color")
-    large = fall_of(before, after, mask, Measured(0.9, 0.5, 20.0), config)
+    large = rejection_of(before, after, mask, Measured(0.9, 0.5, 20.0), config)
     assert large is not None
     assert (large.step, large.why) == ("size", "50% of the image changed")
 
@@ -271,3 +296,19 @@ def test_images_that_cannot_be_read_cost_themselves_alone(tmp_path: Path) -> Non
     assert run.summary.statuses["unreadable"] == 1
     uncanny.pairs.screen(run)
     assert uncanny.pairs.items(run).failed == 1
+
+
+def test_a_fault_that_is_everywhere_has_no_drafts_and_is_named(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    opened = ReviewRun.open(run.path / "screened")
+    first = opened.first(Filters(), "ann")
+    assert first is not None
+    text = quadruple_sha256(opened.view(first, None, "ann").finding.anomaly)
+    opened.move_box(first, text, (0, 0, 96, 60), "ann")
+    opened.judge(first, text, "accept", "ann")
+    for _ in range(2):  # the second finds nothing that people have changed
+        result = uncanny.pairs.items(run)
+        assert (result.kept, len(result.drafts)) == (1, 0)
+        assert result.undrafted == [written(result)[0]["id"]]
+        assert "No questions about 1 kept pair, as fewer than three places" in str(result)

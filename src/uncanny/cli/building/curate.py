@@ -71,12 +71,12 @@ class FilterSummary(WritingSummary):
         return [f"Passed   {len(self.run.passed()):,} of {len(self.run.records):,}"]
 
 
-@command.command("prompts")
+@command.command("cluster")
 @click.argument("texts", type=Place(*BUNDLED))
 @parameter_options(ClusterParameters)
 @json_option
 @quiet_option
-def prompts_command(texts: str, as_json: bool, quiet: bool, **values: Any) -> None:
+def cluster_command(texts: str, as_json: bool, quiet: bool, **values: Any) -> None:
     """Group prompts that say the same by CLIP, and choose one of each group.
 
     FILE has `cluster`, `kept` and `similarity`, the cosine with the kept prompt, for each caption of TEXTS.
@@ -95,8 +95,8 @@ def prompts_command(texts: str, as_json: bool, quiet: bool, **values: Any) -> No
 def references_command(texts: str, as_json: bool, quiet: bool, **values: Any) -> None:
     """Find a real photograph for each generated image of TEXTS, by its caption or by CLIP.
 
-    FILE has `reference`, `by` and `similarity` for each image. Look at the matches before you use them: alike
-    is not yet the same subject and pose.
+    FILE has `reference`, `by` and `similarity` for each image. Look at the matches before you use them:
+    images that are alike may still show another subject or pose.
     """
     from uncanny.curate import references
 

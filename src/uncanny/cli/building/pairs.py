@@ -75,9 +75,9 @@ def make_command(images: tuple[Path, ...], force: bool, **values: Any) -> None:
 def screen_command(pairs: Path, force: bool, **values: Any) -> None:
     """Find the candidates that people should look at.
 
-    PAIRS is the folder of `uncanny pairs make`. A candidate falls if a pixel outside its mask differs, if its
-    region is black or flat, if too little or too much changed, or if --model sees no fault in it. The others
-    go to PAIRS/screened, for `uncanny review PAIRS/screened`; the same command resumes the run.
+    PAIRS is the folder of `uncanny pairs make`. A candidate is rejected if a pixel outside its mask differs,
+    if its region is black or flat, if too little or too much changed, or if --model sees no fault in it. The
+    others go to PAIRS/screened, for `uncanny review PAIRS/screened`; the same command resumes the run.
 
     Role: screener.
     """
@@ -104,7 +104,7 @@ def items_command(pairs: Path, **values: Any) -> None:
 
     PAIRS is the folder of `uncanny pairs make`. PAIRS/pairs.jsonl gets the kept pairs, for `uncanny edits`,
     and PAIRS/items.jsonl two drafts a pair with the same options, for `uncanny mcq`. The table shows how many
-    candidates fell at which step, and why.
+    candidates were rejected at which step, and why.
     """
     from uncanny.eval.pairs.data import SCREENED
     from uncanny.eval.pairs.items import items
@@ -140,8 +140,8 @@ class MakeSummary(Summary["MakeRun"]):
         return failure_lines("Without a candidate, or without all:", failed, where=where)
 
     def found(self) -> list[str]:
-        fell = ", ".join(f"{number:,} fell at {step}" for step, number in self.run.fallen().items())
-        lines = [f"Made     {counted(self.run.made(), 'candidate')}" + (f"; {fell}" if fell else "")]
+        rejected = ", ".join(f"{number:,} rejected at {step}" for step, number in self.run.rejected().items())
+        lines = [f"Made     {counted(self.run.made(), 'candidate')}" + (f"; {rejected}" if rejected else "")]
         without = sum(record.no_region is not None for record in self.run.originals)
         return [*lines, f"Without  {counted(without, 'image')} with no region to edit"] if without else lines
 
@@ -162,8 +162,8 @@ class ScreenSummary(Summary["ScreenRun"]):
         return failure_lines("Not screened:", failed, where=where)
 
     def found(self) -> list[str]:
-        fell = ", ".join(f"{number:,} fell at {step}" for step, number in self.run.fallen().items())
-        return [f"Passed   {counted(self.run.passed(), 'candidate')}" + (f"; {fell}" if fell else "")]
+        rejected = ", ".join(f"{number:,} rejected at {step}" for step, number in self.run.rejected().items())
+        return [f"Passed   {counted(self.run.passed(), 'candidate')}" + (f"; {rejected}" if rejected else "")]
 
     def next_steps(self, file: Path) -> list[str]:
         return [

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.extras import optional
+from uncanny.images.encode import png_bytes
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
-from uncanny.models.painting.canvas import opened, png
+from uncanny.models.painting.canvas import opened
 
 Pixels = NDArray[np.uint8]
 Distortion = Literal["warp", "swap", "mirror", "duplicate"]
@@ -48,7 +49,7 @@ def painted(request: ModelRequest) -> ModelResponse:
     except UsageError as error:
         raise ModelUnusableError(error.message, remedy=error.remedy) from error
     sent = {"seed": painting.seed, "strength": painting.strength}
-    text = painting.keep(png(Image.fromarray(result)), sent)
+    text = painting.keep(png_bytes(Image.fromarray(result), 1), sent)
     return ModelResponse(text, tokens=_FREE, model=f"demo/{distortion_of(painting.seed)}")
 
 

@@ -23,6 +23,7 @@ from uncanny.demo.pairs.inpaint import distorted
 from uncanny.demo.server.api import ApiAnswer, ApiRequest, BadRequestError, PromptSize
 from uncanny.demo.server.openai import CREATED, MODEL, OpenAIApi
 from uncanny.errors import RequestRejectedError, UsageError
+from uncanny.images.encode import png_bytes
 from uncanny.models.tokens import text_tokens
 
 PATH: Final = "/v1/images/edits"
@@ -140,6 +141,4 @@ def _painted(request: EditRequest) -> tuple[bytes, tuple[int, int]]:
         pixels = distorted(np.asarray(picture), region, seed=drawn, strength=request.strength)
     except UsageError as error:
         raise RequestRejectedError(error.message) from error
-    out = BytesIO()
-    Image.fromarray(pixels).save(out, "PNG", compress_level=1)
-    return out.getvalue(), picture.size
+    return png_bytes(Image.fromarray(pixels), 1), picture.size

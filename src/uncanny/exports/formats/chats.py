@@ -30,9 +30,10 @@ _FIELD: Final = re.compile(r"\b(name|phenomenon|reasoning|severity(?: score)?)\s
 
 def listed(number: int, anomaly: Anomaly) -> str:
     """One entry of the `@k` form. Texts are on one line, and cannot pass for another entry or field."""
+    severity = f"\nSeverity Score: {anomaly.severity}." if anomaly.severity_rated else ""
     return (
         f"@{number}. Name: {_inline(anomaly.name)}\nPhenomenon: {_inline(anomaly.phenomenon)}\n"
-        f"Reasoning: {_inline(anomaly.reasoning)}\nSeverity Score: {anomaly.severity}."
+        f"Reasoning: {_inline(anomaly.reasoning)}{severity}"
     )
 
 

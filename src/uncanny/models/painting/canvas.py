@@ -27,6 +27,10 @@ class Canvas:
     used: Size
     size: Size
 
+    def resamples(self, painted: Image.Image) -> bool:
+        """Whether the picture was scaled to fit, or is when a painted canvas is brought back."""
+        return self.used != self.size or painted.size != self.picture.size
+
     def back(self, painted: Image.Image) -> Image.Image:
         """What lies in the picture's place of a painted canvas of any size, at the picture's own size."""
         if painted.size != self.picture.size:
@@ -60,10 +64,3 @@ def on_canvas(request: ModelRequest, size: Size, *, enlarge: bool = False) -> Ca
 def opened(image: SentImage) -> Image.Image:
     """The pixels of an image of a request."""
     return Image.open(BytesIO(a2b_base64(image.base64)))
-
-
-def png(image: Image.Image) -> bytes:
-    """The bytes of a PNG file."""
-    out = BytesIO()
-    image.save(out, "PNG", compress_level=1)
-    return out.getvalue()

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, text_of
 from uncanny.extras import install_hint
+from uncanny.images.encode import png_bytes
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
 from uncanny.models.error_body import one_line
-from uncanny.models.painting.canvas import on_canvas, png
+from uncanny.models.painting.canvas import on_canvas
 from uncanny.models.registry import weights_place
 
 # By the name of a parameter of a `Painting`, that of an argument of a pipeline.
@@ -101,8 +102,11 @@ class DiffusersProvider(ModelProvider):
         if flagged and flagged[0]:
             reason = "the pipeline's safety checker blanked the picture"
             return ModelResponse("", "refusal", _FREE, self._served, reason=reason)
+        drawn = output.images[0]
         return ModelResponse(
-            painting.keep(png(canvas.back(output.images[0])), sent), tokens=_FREE, model=self._served
+            painting.keep(png_bytes(canvas.back(drawn), 1), sent, resampled=canvas.resamples(drawn)),
+            tokens=_FREE,
+            model=self._served,
         )
 
 

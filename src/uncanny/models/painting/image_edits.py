@@ -15,11 +15,12 @@ from typing import Any, Final
 import httpx2
 from PIL import Image, ImageOps
 
+from uncanny.images.encode import png_bytes
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
 from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body
 from uncanny.models.openai_chat import Place, count
-from uncanny.models.painting.canvas import Canvas, Size, on_canvas, png
+from uncanny.models.painting.canvas import Canvas, Size, on_canvas
 from uncanny.models.presets import OPENAI
 
 PATH: Final = "/images/edits"
@@ -55,7 +56,7 @@ async def edit_image(
                     cast_to=httpx2.Response,
                     body=_fields(request, context.model, canvas, sent, is_openai=is_openai),
                     files=[
-                        ("image", ("image.png", png(canvas.picture), "image/png")),
+                        ("image", ("image.png", png_bytes(canvas.picture, 1), "image/png")),
                         ("mask", ("mask.png", _transparent(canvas), "image/png")),
                     ],
                     options=_multipart(place),
@@ -70,9 +71,9 @@ async def edit_image(
                 raise
             left_out.add(refused)
         else:
-            painted = _picture(content, context)
+            painted, resampled = _brought_back(_picture(content, context), canvas)
             return ModelResponse(
-                request.painting.keep(_brought_back(painted, canvas), sent),
+                request.painting.keep(painted, sent, resampled=resampled),
                 tokens=_tokens(content.get("usage")),
                 model=content["model"] if isinstance(content.get("model"), str) else None,
                 request_id=headers.get("x-request-id"),
@@ -117,7 +118,7 @@ def _multipart(place: Place) -> Any:
 def _transparent(canvas: Canvas) -> bytes:
     picture = canvas.picture.copy()
     picture.putalpha(ImageOps.invert(canvas.mask))
-    return png(picture)
+    return png_bytes(picture, 1)
 
 
 def _picture(content: Mapping[str, Any], context: ErrorContext) -> bytes:
@@ -133,13 +134,16 @@ def _picture(content: Mapping[str, Any], context: ErrorContext) -> bytes:
         raise bad_body(context, "its picture is not valid base64") from None
 
 
-def _brought_back(data: bytes, canvas: Canvas) -> bytes:
-    """The picture at its own size; bytes that are no picture stay as they are, for whoever reads them."""
+def _brought_back(data: bytes, canvas: Canvas) -> tuple[bytes, bool]:
+    """The picture at its own size, and whether it was scaled.
+
+    Bytes that are no picture stay as they are, for whoever reads them.
+    """
     try:
         with Image.open(BytesIO(data)) as painted:
-            return png(canvas.back(painted))
+            return png_bytes(canvas.back(painted), 1), canvas.resamples(painted)
     except Exception:  # decoders raise all kinds of errors on hostile bytes
-        return data
+        return data, False
 
 
 def _tokens(usage: object) -> Tokens:
