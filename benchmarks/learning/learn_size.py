@@ -16,8 +16,8 @@ Assumptions, all of which `Needs` keeps apart:
 - A token takes 2 floating-point operations per weight forward, 2 to compute it again, and 2 backward: frozen
   weights have no gradient. Attention over n tokens adds 4 · n · hidden a layer and token, three times. Only
   tokens of answers go through the last layer, to the vocabulary.
-- The GPU reaches `UTILIZATION` of its peak: what `learn_gpu` measured on an H200 with 7.6 billion weights. Smaller
-  models reach less. It is not measured on the other cards.
+- The GPU reaches `UTILIZATION` of its peak: what `learn_gpu` measured on an H200 with 7.6 billion weights.
+  Smaller models reach less. It is not measured on the other cards.
 """
 
 from __future__ import annotations
