@@ -137,10 +137,8 @@ def measure(folder: Path, given: Any) -> None:
     rate = calculated.operations / seconds / 1e12
     print(f"{results['machine']}, torch {torch.__version__}")
     print(f"{weights / 1e6:,.0f} million weights, {results['trainable_parameters']:,} of them trained")
-    print(
-        f"{tokens:,.0f} tokens a chat, {scored:,.0f} of the answer, batch {given.batch}, "
-        f"accumulation {given.accumulate}"
-    )
+    print(f"{tokens:,.0f} tokens a chat, {scored:,.0f} of the answer")
+    print(f"batch {given.batch}, accumulation {given.accumulate}")
     print(f"{seconds:.3f} s a step, {a_step / seconds:,.0f} tokens a second, {rate:,.1f} TFLOP/s")
     print(f"peak memory {peak / GIB:.2f} GiB, calculated {calculated.bytes / GIB:.2f} GiB:")
     for name in PARTS[:-1]:

@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PHOTOS = {"cup.webp": "r01-cup-on-saucer", "hand.png": "d01-six-fingers", "table.jpg": "r04-table-three-legs"}
 # The first line of a block that cannot run, for readers to see; and how many there are of these, by page.
 NOT_RUN = "# Not run by the tests: "
-NOT_RUN_ON = {"python.md": 1, "learn.md": 1, "detectors.md": 1}
+NOT_RUN_ON = {"python.md": 1, "learn.md": 1, "detectors.md": 1, "pairs.md": 1}
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ANY_BLOCK = re.compile(r"^\s*(?:```|~~~)\s*(?:python|py|python3|pycon|ipython)\b", re.MULTILINE)
 # Those of the tutorials are run, too, by `test_tutorials`.

@@ -68,6 +68,20 @@ def test_a_group_that_fits_no_step_is_refused_before_the_model_is_loaded(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_a_package_that_only_the_processor_wants_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise ImportError(
+            "\nSomeProcessor requires the Torchvision library. Look at the instructions on the\npage."
+        )
+
+    monkeypatch.setattr("transformers.AutoProcessor.from_pretrained", load)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"SomeProcessor requires the Torchvision library\. Install what"):
+        uncanny.learn.grounder(artifacts(tmp_path / "data", range(1)), base=tmp_path, out=tmp_path / "run")
+
+
 def test_rewards_are_called_with_the_columns_of_the_data(tmp_path: Path) -> None:
     images = read_images(artifacts(tmp_path, range(1)), None)
     question = Question(BOX_FORMATS["pixels"])

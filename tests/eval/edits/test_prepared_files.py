@@ -180,7 +180,7 @@ def test_crops_of_pairs_of_two_sizes_fail_alone(tmp_path: Path) -> None:
 def test_an_edit_more_moves_no_other_crop(tmp_path: Path) -> None:
     line = made_edit(tmp_path, mask=True)
     pairs = [uncanny.edits.EditPair.model_validate({**line, "id": str(number)}) for number in range(6)]
-    of = {"root": tmp_path, "side": 30, "short_side": 60}
+    of: dict[str, Any] = {"root": tmp_path, "side": 30, "short_side": 60}
     all_of_them = uncanny.edits.crop(pairs, out=tmp_path / "all", **of).windows
     assert len({window.box for window in all_of_them.values()}) > 1
     assert uncanny.edits.crop(pairs[2:], out=tmp_path / "some", **of).windows == {

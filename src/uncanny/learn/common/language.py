@@ -25,7 +25,8 @@ _LOCAL: Final = {"local_files_only": True, "trust_remote_code": False}
 class LanguageModel:
     """A model and its processor. `reads_pixels`: it takes limits on pixels; else its pictures have one size.
 
-    Raises UsageError where the folder holds no model that answers questions about images.
+    Raises UsageError where the folder holds no model that answers questions about images, and where a package
+    that the model wants is missing.
     """
 
     def __init__(self, parameters: LanguageParameters, device: Any) -> None:
@@ -39,6 +40,11 @@ class LanguageModel:
             self.model: Any = AutoModelForImageTextToText.from_pretrained(
                 str(folder), dtype=dtype_of(parameters, device), **_LOCAL
             )
+        except ImportError as error:  # processors of Qwen-VL want torchvision, and only now say so
+            raise UsageError(
+                f"{folder} cannot be loaded: {str(error).strip().partition('. ')[0]}",
+                remedy="Install what is missing, in the build that belongs to your torch.",
+            ) from error
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(
                 f"{folder} cannot be loaded as a vision-language model: {str(error).splitlines()[0]}",
