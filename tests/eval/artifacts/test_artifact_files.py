@@ -395,6 +395,15 @@ def test_masks_by_their_folders(tmp_path: Path) -> None:
     assert scores.scopes["color"].images == 0
 
 
+def test_records_among_their_pictures_are_read_and_the_pictures_no_masks(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.png")
+    (tmp_path / "truth.jsonl").write_text('{"image": "a.png", "source": "real", "regions": []}\n')
+    found = load(tmp_path)
+    assert [each.image for each in found.images] == ["a.png"]
+    assert found.images[0].record.source == "real"
+    assert not found.notes
+
+
 def test_heat_maps_by_their_threshold(tmp_path: Path) -> None:
     heat = np.zeros((8, 8))
     heat[1:4, 1:4] = 0.5
