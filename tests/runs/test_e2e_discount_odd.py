@@ -122,6 +122,24 @@ def test_a_batch_is_looked_for_until_the_list_can_be_read(images: Path, run: Run
     assert run.statuses() == {"ok": IMAGES}
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_results_that_are_cut_off_on_the_way_are_fetched_again(provider: str, images: Path, run: Run) -> None:
+    fetched: list[str] = []
+
+    def change(request: Request, forward: Callable[[], Response]) -> Response | None:
+        if not request.path.endswith(("/content", "/results")):
+            return None
+        fetched.append(request.path)
+        data = forward().get_data()
+        odd = [data[: len(data) // 2 + 1], b"<html>\nTry later\n</html>", data]
+        return Response(odd[len(fetched) - 1], 200, content_type="application/jsonl")
+
+    with serving() as server, between(server, change) as odd:
+        assert annotated(images, odd, run, *BATCH, provider=provider).code == 0
+        assert (len(fetched), server.stats()["batch_lines"], server.requests()) == (3, LINES, 1)
+    assert run.statuses() == {"ok": IMAGES}
+
+
 @pytest.mark.parametrize("mode", [BATCH, BACKGROUND])
 def test_a_status_that_nobody_knows_is_not_waited_for_for_ever(
     mode: tuple[str, ...], images: Path, run: Run

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,6 +156,13 @@ class BatchApi(ABC):
         file = f"{image.sha256}.{kind}", base64.b64decode(image.base64), image.media_type
         return self._id(await self._json(partial(upload, file=file, **more)))
 
+    def _whole(self, results: bytes) -> bytes:
+        """Raises TransientError for what was cut off on the way, or is another page."""
+        for line in map(bytes.strip, BytesIO(results)):
+            if line and not (line.startswith(b"{") and line.endswith(b"}")):
+                raise bad_body(self._context, "the results of a batch are not whole")
+        return results
+
     def _id(self, content: Mapping[str, Any]) -> str:
         return self._checked(content.get("id"))
 
@@ -238,7 +246,7 @@ class OpenAIBatches(BatchApi):
             if content.get(name):
                 file = self._checked(content[name])
                 parts.append((await self._exchange(partial(raw.content, file))).content)
-        return b"\n".join(parts)
+        return self._whole(b"\n".join(parts))
 
     async def forget(self, batch: str) -> None:
         source = self._checked((await self._batch(batch)).get("input_file_id"))
@@ -306,7 +314,7 @@ class AnthropicBatches(BatchApi):
         path = f"/v1/messages/batches/{self._checked(batch)}/results"
         async with Exchange(self._context, TIMEOUT_S) as exchange:
             exchange.response = await self._client.get(path, cast_to=httpx2.Response)
-        return exchange.checked().content
+        return self._whole(exchange.checked().content)
 
     def answer(self, result: Mapping[str, Any]) -> ModelResponse | ProviderError:
         match result:
