@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +15,7 @@ from typing import Any, Final
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, text_of
 from uncanny.extras import install_hint
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
+from uncanny.models.compute import choose_device, quiet_libraries
 from uncanny.models.error_body import one_line
 from uncanny.models.painting.canvas import on_canvas, png
 
@@ -61,7 +60,7 @@ class DiffusersProvider(ModelProvider):
 
     def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
         if self._pipeline is None:
-            with _without_bars():
+            with quiet_libraries("transformers", "diffusers"):
                 self._pipeline, self._served = _loaded(self.name, self._model)
         try:
             return self._painted(request, painting)
@@ -115,8 +114,8 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     plain: Any = library.DiffusionPipeline
 
     repository, _, revision = model.partition("@")
-    gpu = torch.cuda.is_available()
-    options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
+    device = choose_device(None)
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if device == "cuda" else torch.float32}
     options["use_safetensors"] = True
     try:
         folder = Path(model)
@@ -136,24 +135,7 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     pipeline.set_progress_bar_config(disable=True)
     # The hub's cache calls folders after commits.
     version = folder.name if folder.parent.name == "snapshots" else fingerprint(folder)
-    return pipeline.to("cuda" if gpu else "cpu"), f"{repository}@{version}"
-
-
-@contextmanager
-def _without_bars() -> Iterator[None]:
-    """A run has a progress line of its own."""
-    from diffusers.utils import logging as of_diffusers
-    from transformers.utils import logging as of_transformers
-
-    libraries: tuple[Any, ...] = (of_diffusers, of_transformers)
-    shown = [each for each in libraries if each.is_progress_bar_enabled()]
-    for each in shown:
-        each.disable_progress_bar()
-    try:
-        yield
-    finally:
-        for each in shown:
-            each.enable_progress_bar()
+    return pipeline.to(device), f"{repository}@{version}"
 
 
 def fingerprint(folder: Path) -> str:
