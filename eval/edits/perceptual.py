@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
 from uncanny.eval.common.similarity.packages import (
     image_tensor,
@@ -34,6 +33,7 @@ from uncanny.eval.edits.score import Perceptual
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.extras import install_hint
 from uncanny.files import open_file, read_file
+from uncanny.models.compute import choose_device
 from uncanny.parameters import takes
 from uncanny.wording import option
 

@@ -103,7 +103,7 @@ def test_gradcam_of_swin_has_its_places(swin: Path, method: Any) -> None:
 
 
 def test_attention_is_not_for_networks_without_a_class_token(swin: Path) -> None:
-    with pytest.raises(UsageError, match="needs a vision transformer with a class token"):
+    with pytest.raises(UsageError, match="needs a vision transformer with attention"):
         open_detector(swin, DetectorParameters(maps="rollout", device="cpu"))
 
 

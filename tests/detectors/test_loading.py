@@ -40,7 +40,8 @@ def test_a_checkpoint_of_timm_says_what_timm_says() -> None:
     assert torch.allclose(score, expected[:, 1] - expected[:, 0], atol=1e-5)
     assert classifier.labels == ("authentic", "synthetic")
     assert len(attentions) == 2
-    assert classifier.patch == 8
+    assert classifier.tokens is not None
+    assert (classifier.tokens.patch, classifier.tokens.shares) == (8, (1, 0))
     assert classifier.view.crop == (32, 32)
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uncanny.detectors.device import choose_device
 from uncanny.errors import UsageError
 from uncanny.eval.common.parameters import MeasureParameters
 from uncanny.eval.common.similarity import weights
@@ -26,6 +25,7 @@ from uncanny.eval.common.similarity.backbone import Backbone, Ids, embed, load
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.common.similarity.embeddings import EmbeddingStore, Packed
 from uncanny.extras import install_hint
+from uncanny.models.compute import choose_device
 from uncanny.settings import settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.detectors.device import choose_device
 from uncanny.eval.common.similarity.packages import (
     Pixels,
     image_tensor,
@@ -22,6 +21,7 @@ from uncanny.eval.common.similarity.packages import (
     weights_folder,
 )
 from uncanny.eval.common.similarity.weights import content_hash
+from uncanny.models.compute import choose_device
 
 if TYPE_CHECKING:
     import torch

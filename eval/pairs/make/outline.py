@@ -23,6 +23,7 @@ from uncanny.eval.pairs.data import Hint, MaskSource
 from uncanny.eval.pairs.make.people import MARGIN
 from uncanny.eval.pairs.make.regions import Region, ellipse
 from uncanny.extras import optional
+from uncanny.models.compute import choose_device
 
 # Of the points of a region that SAM 2 is given, and of its box where it has none, a mask covers this share.
 LEAST_COVERED: Final = 0.5
@@ -57,7 +58,8 @@ class Sam2:
     def masks(self, pixels: NDArray[np.uint8], hint: Hint) -> list[Mask]:
         """The masks that the model offers for a region, the one it is surest of first.
 
-        `pixels` are RGB, of shape (height, width, 3). Raises UsageError for a model that cannot be loaded.
+        `pixels` are RGB, of shape (height, width, 3). Raises UsageError for a model that cannot be loaded
+        and a device that cannot be used.
         """
         import torch
         from torch.nn import functional
@@ -92,12 +94,11 @@ class Sam2:
             return [(large[place] > 0).cpu().numpy() for place in order]
 
     def _loaded(self) -> Any:
-        import torch
         from transformers import Sam2Model
 
         kind: Any = Sam2Model
 
-        device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
+        device = choose_device(self._device)
         try:
             return kind.from_pretrained(self._name, use_safetensors=True).to(device).eval()
         except Exception as error:  # whatever hub, files and libraries raise

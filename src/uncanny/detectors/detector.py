@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from uncanny.detectors.device import choose_device
 from uncanny.detectors.heat_maps import choose, judge_batch, windows
 from uncanny.detectors.loading import Classifier, load_classifier
 from uncanny.detectors.parameters import DetectorParameters
 from uncanny.detectors.views import Box, Heat, on_image
 from uncanny.errors import UsageError
+from uncanny.models.compute import choose_device
 from uncanny.schema import Source
 
 if TYPE_CHECKING:

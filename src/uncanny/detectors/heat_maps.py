@@ -15,8 +15,10 @@ from PIL import Image
 from uncanny.detectors.attention import ATTENTION_MAPS, AttentionMap, attention_map
 from uncanny.detectors.loading import Classifier
 from uncanny.detectors.parameters import HeatMap
+from uncanny.detectors.tokens import Tokens
 from uncanny.detectors.views import Box
 from uncanny.errors import UsageError
+from uncanny.models.compute import frozen
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -25,18 +27,42 @@ if TYPE_CHECKING:
 # Factors of pixel values, each also mirrored, as the library that X-AIGD uses has them.
 _FACTORS: Final = (0.9, 1.0, 1.1)
 _LEAST: Final = 1e-7
+_GRADCAM: Final = ("gradcam", "smooth_gradcam")
 
 
 def choose(method: HeatMap, classifier: Classifier) -> HeatMap:
-    """The method that `auto` stands for. Raises UsageError for one that the detector cannot have."""
+    """The method that `auto` stands for. Raises UsageError for one that would not show where it looks.
+
+    Where a network's tokens are known, a map starts from those that its head reads. Gradient rollout follows
+    a class token alone, and Grad-CAM needs features with places that the head reads.
+    """
+    tokens = classifier.tokens
     if method == "auto":
-        return "gradcam" if classifier.patch is None else "relevance"
-    if method in ATTENTION_MAPS and classifier.patch is None:
+        method = "gradcam" if tokens is None else "relevance"
+    name, architecture = classifier.described["detector"], classifier.described["architecture"]
+    if method in ATTENTION_MAPS and tokens is None:
         raise UsageError(
-            f"{option('maps')} {method} needs a vision transformer with a class token, and "
-            f"{classifier.described['detector']} is a {classifier.described['architecture']}",
+            f"{option('maps')} {method} needs a vision transformer with attention between all its tokens, "
+            f"and {name} is a {architecture}",
             remedy="Use gradcam.",
         )
+    if tokens is not None and method == "gradient_rollout" and tokens.read_patches:
+        raise UsageError(
+            f"{option('maps')} {method} follows a class token, and the head of {name} reads its patches",
+            remedy="Use relevance or rollout.",
+        )
+    if tokens is not None and method in _GRADCAM and tokens.read_others:
+        raise UsageError(
+            f"{option('maps')} {method} needs a head that reads places alone, and that of {name} reads its "
+            "class token",
+            remedy="Use relevance or rollout.",
+        )
+    if method in _GRADCAM:
+        import torch
+
+        side = classifier.view.window
+        # One that has no such features says so now, and not image by image.
+        _one_gradcam(classifier, torch.zeros(1, 3, side, side))
     return method
 
 
@@ -54,33 +80,23 @@ def judge_batch(classifier: Classifier, pixels: Tensor, method: HeatMap) -> tupl
     if method == "rollout":
         with torch.inference_mode():
             logits, attentions = classifier.logit(pixels, True)
-            return logits, attention_map(attentions, _grid(classifier, pixels))
-    if method in ("gradcam", "smooth_gradcam"):
+            grid, read = _starts(classifier, pixels)
+            return logits, attention_map(attentions, grid, read=read)
+    if method in _GRADCAM:
         return _gradcam(classifier, pixels, smooth=method == "smooth_gradcam")
     with torch.enable_grad(), frozen(classifier.module):
         # Attentions have a gradient only where something before them has one.
         logits, attentions = classifier.logit(pixels.requires_grad_(), True)
         weighed: AttentionMap = "relevance" if method == "relevance" else "gradient_rollout"
-        maps = attention_map(attentions, _grid(classifier, pixels), logits, method=weighed)
+        grid, read = _starts(classifier, pixels)
+        maps = attention_map(attentions, grid, logits, read, method=weighed)
     return logits.detach(), maps.detach()
 
 
-def _grid(classifier: Classifier, pixels: Tensor) -> tuple[int, int]:
-    assert classifier.patch is not None
-    return pixels.shape[2] // classifier.patch, pixels.shape[3] // classifier.patch
-
-
-@contextmanager
-def frozen(module: Any) -> Iterator[None]:
-    """Without gradients of parameters, which a map does not need."""
-    kept = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    for parameter in kept:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in kept:
-            parameter.requires_grad_()
+def _starts(classifier: Classifier, pixels: Tensor) -> tuple[tuple[int, int], Tensor]:
+    """Patches down and across, and how strongly the head reads each token."""
+    assert classifier.tokens is not None
+    return classifier.tokens.grid(pixels), classifier.tokens.read(pixels)
 
 
 def _gradcam(classifier: Classifier, pixels: Tensor, *, smooth: bool) -> tuple[Tensor, Tensor]:
@@ -107,32 +123,35 @@ def _gradcam(classifier: Classifier, pixels: Tensor, *, smooth: bool) -> tuple[T
 def _one_gradcam(classifier: Classifier, pixels: Tensor) -> tuple[Tensor, Tensor]:
     import torch
 
+    tokens = classifier.tokens
     with torch.enable_grad(), frozen(classifier.module), _features(classifier.module, pixels) as outputs:
         logits = classifier.logit(pixels.detach().requires_grad_(), False)[0]
-        if not outputs:
+        # Of earlier features a map would not show what the head reads.
+        if not outputs or _shape(outputs[-1], pixels, tokens) is None:
             raise UsageError(
-                f"{classifier.described['detector']} has no features with places for Grad-CAM",
+                f"Grad-CAM needs features with places, which the last ones of "
+                f"{classifier.described['detector']} have not",
                 remedy=f"Use {option('maps')} none.",
             )
         features = outputs[-1]
         (gradients,) = torch.autograd.grad(logits.sum(), features)
-    patch = _patch_of(classifier.module)
-    places, slopes = (_channels_last(each, pixels, patch) for each in (features.detach(), gradients))
+    places, slopes = (_channels_last(each, pixels, tokens) for each in (features.detach(), gradients))
     weights = slopes.mean(dim=(1, 2), keepdim=True)
     return logits.detach(), _scaled((weights * places).sum(dim=3).clamp_min(0))
 
 
 @contextmanager
 def _features(module: Any, pixels: Tensor) -> Iterator[list[Tensor]]:
-    """Outputs of all modules that have a value for each of several places, in the order they come."""
+    """Outputs of all modules that have features of several places or tokens, in the order they come."""
     import torch
 
     outputs: list[Tensor] = []
-    patch = _patch_of(module)
 
     def keep(_module: Any, _inputs: Any, output: Any) -> None:
-        if isinstance(output, torch.Tensor) and output.requires_grad and _shape(output, pixels, patch):
-            outputs.append(output)
+        if isinstance(output, torch.Tensor) and output.requires_grad and len(output) == len(pixels):
+            several = output.ndim == 3 and output.shape[1] >= 4 and output.shape[2] >= 2
+            if several or (output.ndim == 4 and _shape(output, pixels, None) is not None):
+                outputs.append(output)
 
     handles = [each.register_forward_hook(keep) for each in module.modules() if each is not module]
     try:
@@ -142,27 +161,16 @@ def _features(module: Any, pixels: Tensor) -> Iterator[list[Tensor]]:
             handle.remove()
 
 
-def _patch_of(module: Any) -> int | None:
-    """Side of the patches that tokens stand for, in pixels; None for a network that does not say it."""
-    config = getattr(module, "config", None)
-    patch = getattr(getattr(config, "vision_config", config), "patch_size", None)
-    return patch if isinstance(patch, int) else None
-
-
-def _shape(output: Tensor, pixels: Tensor, patch: int | None) -> tuple[int, int] | None:
-    """Places down and across of features; None for what is not a feature of each image at several places."""
+def _shape(output: Tensor, pixels: Tensor, tokens: Tokens | None) -> tuple[int, int] | None:
+    """Places down and across of features, (images, …) of 3 or 4 dimensions; None for features of no place."""
     height, width = pixels.shape[2:]
-    if len(output) != len(pixels):
-        return None
     if output.ndim == 4:
         down, across = output.shape[1:3] if _is_channels_last(output, height, width) else output.shape[2:]
         return (down, across) if down > 1 and across > 1 else None
-    if output.ndim != 3 or output.shape[1] < 4 or output.shape[2] < 2:
-        return None
-    # Tokens in rows: those of patches, perhaps behind one for the class.
-    if patch is not None and (height // patch) * (width // patch) in (output.shape[1], output.shape[1] - 1):
-        return height // patch, width // patch
-    # Or those of a network that halves the image several times.
+    if tokens is not None:
+        down, across = tokens.grid(pixels)
+        return (down, across) if output.shape[1] == down * across + tokens.prefix else None
+    # Tokens in rows: those of a network that halves the image several times.
     for stride in (4, 8, 16, 32, 64):
         down, across = -(-height // stride), -(-width // stride)
         if down * across == output.shape[1]:
@@ -179,10 +187,10 @@ def _is_channels_last(output: Tensor, height: int, width: int) -> bool:
     return fits(*output.shape[1:3]) and not fits(*output.shape[2:])
 
 
-def _channels_last(features: Tensor, pixels: Tensor, patch: int | None) -> Tensor:
-    """(images, h, w, channels)."""
+def _channels_last(features: Tensor, pixels: Tensor, tokens: Tokens | None) -> Tensor:
+    """(images, h, w, channels), without tokens that are not patches."""
     if features.ndim == 3:
-        shape = _shape(features, pixels, patch)
+        shape = _shape(features, pixels, tokens)
         assert shape is not None
         places = features[:, features.shape[1] - shape[0] * shape[1] :]
         return places.reshape(len(features), *shape, features.shape[2])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from uncanny.detectors.folder import REMEDY, check_config, check_whole, read_object
 from uncanny.detectors.multitask import MARK, Multitask
 from uncanny.detectors.timm_vit import heads_of, is_plain, vit_config, vit_state
+from uncanny.detectors.tokens import Tokens, tokens_of
 from uncanny.detectors.views import View
 from uncanny.errors import UncannyError, UsageError, first_line
 from uncanny.extras import optional
+from uncanny.models.compute import quiet_libraries
 from uncanny.schema import Source
 from uncanny.wording import counted, option, shown
 
@@ -45,9 +46,9 @@ class Classifier:
     """A loaded detector: `module` has the weights, `logit` gives a number an image, above 0 for it.
 
     `logit` takes pixels (images, 3, height, width), and whether to return attentions: it returns logits
-    (images,) and a list of attentions, empty where the network has none or none were asked for. `patch` is
-    the side of a patch in pixels, None for networks without a class token and attention. `multitask` is
-    the whole model where the detector is one. `described` is for records and pages.
+    (images,) and a list of attentions, empty where the network has none or none were asked for. `tokens` are
+    those that its head reads, None for networks without attention between all tokens. `multitask` is the
+    whole model where the detector is one. `described` is for records and pages.
     """
 
     module: nn.Module
@@ -55,7 +56,7 @@ class Classifier:
     view: View
     labels: tuple[str, ...]
     described: Mapping[str, Any]
-    patch: int | None = None
+    tokens: Tokens | None = None
     multitask: Multitask | None = field(default=None, repr=False)
 
 
@@ -69,7 +70,8 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
     kind = check_folder(folder)
     optional("torch", "detectors", "A detector")
     try:
-        with quiet_loading():
+        optional("transformers", "detectors", "A detector")
+        with quiet_libraries(reports=False):
             if kind == "multitask":
                 return _multitask(folder)
             if kind == "timm":
@@ -89,21 +91,6 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
             f"{first_line(error)})"[:400],
             remedy=REMEDY,
         ) from error
-
-
-@contextmanager
-def quiet_loading() -> Iterator[None]:
-    """Without the progress bars of transformers, and its reports of weights that are new."""
-    logging = optional("transformers", "detectors", "A detector").utils.logging
-    bars, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def check_folder(folder: Path) -> str:
@@ -211,7 +198,7 @@ def _described(folder: Path, kind: str, architecture: str, labels: tuple[str, ..
 
 def _transformers(folder: Path, generated_label: str | None) -> Classifier:
     transformers = optional("transformers", "detectors", "A detector of transformers")
-    here = {"local_files_only": True, "trust_remote_code": False}
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     config = transformers.AutoConfig.from_pretrained(folder, **here)
     if type(config) not in transformers.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING:
         raise UsageError(
@@ -221,7 +208,8 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
     labels = tuple(str(config.id2label[number]) for number in range(config.num_labels))
     index = generated_index(labels, generated_label)
     load = transformers.AutoModelForImageClassification.from_pretrained
-    here["output_loading_info"] = True
+    # Pixels are of 32 bits, whatever the weights were saved in.
+    here |= {"output_loading_info": True, "dtype": "float32"}
     # Only the eager implementation returns attentions; some architectures have no choice.
     try:
         model, info = load(folder, attn_implementation="eager", **here)
@@ -238,17 +226,14 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
 def _of_module(
     model: Any, index: int, view: View, labels: tuple[str, ...], described: Mapping[str, Any]
 ) -> Classifier:
-    """A classifier of transformers; `patch` is there where it has a class token and attentions."""
+    """A classifier of transformers."""
 
     def logit(pixels: Tensor, attentions: bool) -> tuple[Tensor, list[Tensor]]:
         output = model(pixel_values=pixels, **({"output_attentions": True} if attentions else {}))
         return margin(output.logits, index), list(getattr(output, "attentions", None) or ())
 
-    has_class_token = any(name.endswith("cls_token") for name, _ in model.named_parameters())
-    # Those that classify by the mean of patches do not look from their class token.
-    has_class_token &= not getattr(model.config, "use_mean_pooling", False)
-    patch = getattr(model.config, "patch_size", None) if has_class_token else None
-    return Classifier(model, logit, view, labels, described, patch if isinstance(patch, int) else None)
+    tokens = tokens_of(model, view.window, lambda logits: margin(logits, index))
+    return Classifier(model, logit, view, labels, described, tokens)
 
 
 def _side(config: Any) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import resource
 import sys
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from uncanny.extras import optional
 from uncanny.learn.common.parameters import LearnParameters
+from uncanny.models.compute import choose_device
 from uncanny.wording import counted
 
 _LIBRARIES: Final = ("torch", "transformers", "trl", "peft", "accelerate", "datasets", "torchmetrics")
@@ -22,23 +21,6 @@ def require(modules: Sequence[str]) -> None:
     """Raises UsageError where a package of the extra `learn` is not installed."""
     for module in modules:
         optional(module, "learn", "Training")
-
-
-@contextmanager
-def quiet_libraries() -> Iterator[None]:
-    """Without what libraries deprecate, and without their progress bars, whose place is taken by our own."""
-    import transformers
-
-    logging: Any = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def library_versions() -> Mapping[str, str]:
@@ -58,8 +40,6 @@ def device_of(parameters: LearnParameters) -> Any:
     Of several processes that `accelerate launch` or `torchrun` starts, each has a GPU of its own.
     """
     import torch
-
-    from uncanny.detectors.device import choose_device
 
     device = torch.device(choose_device(parameters.device))
     if device.type == "cuda" and device.index is None:

@@ -18,13 +18,14 @@ from uncanny.eval.common.published import published
 from uncanny.learn.common.card import write_card
 from uncanny.learn.common.held_out import check_apart, sample
 from uncanny.learn.common.language import LanguageModel
-from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
+from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.report import relative
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, training
 from uncanny.learn.grounding.data import GroundedImage, Question, read_images, size_sent
 from uncanny.learn.grounding.parameters import GrounderParameters
 from uncanny.learn.grounding.rewards import REWARDS, Grounded, Size, mean_rewards, read_answer
+from uncanny.models.compute import quiet_libraries
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.records.jsonl import write_named

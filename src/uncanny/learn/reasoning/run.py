@@ -18,7 +18,7 @@ from uncanny.errors import UsageError
 from uncanny.learn.common.chats import TEST, Chat, chats_file, read_chats
 from uncanny.learn.common.held_out import Traces, check_apart, sample
 from uncanny.learn.common.language import LanguageModel
-from uncanny.learn.common.machine import begin_memory, device_of, machine_words, quiet_libraries, require
+from uncanny.learn.common.machine import begin_memory, device_of, machine_words, require
 from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, training
 from uncanny.learn.reasoning.card import PROMPTS, write_reasoner_card
@@ -34,6 +34,7 @@ from uncanny.learn.reasoning.data import (
 )
 from uncanny.learn.reasoning.measure import Case, answers_of, cases_of, figures_of, published_rows
 from uncanny.learn.reasoning.parameters import ReasonerParameters
+from uncanny.models.compute import quiet_libraries
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.records.jsonl import write_named

@@ -17,7 +17,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from uncanny.detectors.loading import quiet_loading
 from uncanny.errors import UncannyError, UsageError
 from uncanny.learn.common.card import detector_words, write_card
 from uncanny.learn.common.held_out import sample
@@ -26,6 +25,7 @@ from uncanny.learn.common.result import LearnRun
 from uncanny.learn.common.session import LearnSession, StopTrainingError, base_folder, training
 from uncanny.learn.vision.data import Alignment, Changes, Splits, read_splits, training_order
 from uncanny.learn.vision.parameters import DetectorTraining, Tuning
+from uncanny.models.compute import frozen, quiet_libraries
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.wording import option
@@ -76,7 +76,7 @@ def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRu
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
             splits = _splits(parameters, path)
-            with quiet_loading():
+            with quiet_libraries(reports=False):
                 if len(parameters.benign_weights) == parameters.repeats == 1:
                     _train(session, parameters, splits)
                 else:
@@ -202,12 +202,9 @@ def _train(session: LearnSession, parameters: DetectorTraining, splits: Splits) 
 
     def ask(pixels: Any, _: Any) -> Any:
         model.eval()
-        for parameter in (frozen := [each for each in model.parameters() if each.requires_grad]):
-            parameter.requires_grad_(False)
-        logits, attentions = model.look(pixels.requires_grad_())
-        maps = model.attention(logits, attentions, train=False)
-        for parameter in frozen:
-            parameter.requires_grad_()
+        with frozen(model):
+            logits, attentions = model.look(pixels.requires_grad_())
+            maps = model.attention(logits, attentions, train=False)
         return logits.detach(), maps.detach()
 
     before = said_of(cases, view, ask, model.patch, device)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from uncanny.detectors.folder import check_config
-from uncanny.detectors.loading import quiet_loading
 from uncanny.detectors.multitask import MARK, Aspect
 from uncanny.errors import UsageError
 from uncanny.learn.common.card import detector_words, write_card
@@ -27,6 +26,7 @@ from uncanny.learn.vision.data import Alignment, Changes, class_pixels, read_spl
 from uncanny.learn.vision.detector import notes_of
 from uncanny.learn.vision.losses import LossWeights, class_weights
 from uncanny.learn.vision.parameters import MultitaskTraining
+from uncanny.models.compute import quiet_libraries
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
 from uncanny.wording import option
@@ -67,7 +67,7 @@ def multitask(data: str | PathLike[str], parameters: MultitaskTraining) -> Learn
     files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
-            with quiet_loading():
+            with quiet_libraries(reports=False):
                 _train(session, parameters, path)
     run = LearnRun(session.path)
     if run.state == "finished" and session.writes:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +16,7 @@ from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedErr
 from uncanny.extras import install_hint
 from uncanny.images.encode import png_bytes
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
+from uncanny.models.compute import choose_device, quiet_libraries
 from uncanny.models.error_body import one_line
 from uncanny.models.painting.canvas import on_canvas
 from uncanny.models.registry import weights_place
@@ -63,7 +62,7 @@ class DiffusersProvider(ModelProvider):
 
     def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
         if self._pipeline is None:
-            with _quietly():
+            with quiet_libraries("transformers", "diffusers", reports=False):
                 self._pipeline, self._served = _loaded(self.name, self._model)
         try:
             return self._painted(request, painting)
@@ -120,8 +119,8 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     plain: Any = library.DiffusionPipeline
 
     repository, _, revision = model.partition("@")
-    gpu = torch.cuda.is_available()
-    options: dict[str, Any] = {"dtype": torch.bfloat16 if gpu else torch.float32}
+    device = choose_device(None)
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if device == "cuda" else torch.float32}
     options["use_safetensors"] = True
     try:
         folder = Path(weights_place(model))
@@ -141,29 +140,7 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     pipeline.set_progress_bar_config(disable=True)
     # The hub's cache calls folders after commits.
     version = folder.name if folder.parent.name == "snapshots" else fingerprint(folder)
-    return pipeline.to("cuda" if gpu else "cpu"), f"{repository}@{version}"
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without progress bars and notices of the libraries: a run has a progress line of its own."""
-    from diffusers.utils import logging as of_diffusers
-    from transformers.utils import logging as of_transformers
-
-    libraries: tuple[Any, ...] = (of_diffusers, of_transformers)
-    shown = [each for each in libraries if each.is_progress_bar_enabled()]
-    levels = [each.get_verbosity() for each in libraries]
-    for each in libraries:
-        each.set_verbosity_error()
-    for each in shown:
-        each.disable_progress_bar()
-    try:
-        yield
-    finally:
-        for each in shown:
-            each.enable_progress_bar()
-        for each, level in zip(libraries, levels, strict=True):
-            each.set_verbosity(level)
+    return pipeline.to(device), f"{repository}@{version}"
 
 
 def fingerprint(folder: Path) -> str:
