@@ -146,7 +146,7 @@ def test_weights_of_16_bits_are_asked_in_32(tmp_path: Path) -> None:
     assert logits.dtype == maps.dtype == torch.float32
 
 
-class Rows(torch.nn.Module):
+class Rows(torch.nn.Module):  # type: ignore[name-defined, misc]
     """A network whose first layer has places, and whose last has rows that are none."""
 
     def __init__(self) -> None:
