@@ -224,7 +224,8 @@ def test_a_run_resumes_with_the_same_settings_only(tmp_path: Path) -> None:
 
 def test_a_run_that_could_not_begin_may_with_other_settings(tmp_path: Path) -> None:
     file = written(tmp_path, chat(("What?", "Nothing.")))
-    out = tmp_path / "run"
+    (tmp_path / "config.json").write_text("{}")
+    out = tmp_path.parent / f"{tmp_path.name}-run"
 
     def parameters(rank: int) -> ReasonerParameters:
         return ReasonerParameters(base=tmp_path, out=out, rank=rank)
