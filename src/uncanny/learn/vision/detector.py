@@ -136,9 +136,9 @@ def _train_each(
                 for weight, figures in by_weight.items()
             },
             "notes": [
-                f"Means over {counted(parameters.repeats, 'seed')}. The λ with the best {_BALANCED} on "
-                f"validation images is {words}; the model is that of {best.path.name}. Held-out images chose "
-                "nothing.",
+                f"Figures are means over {counted(parameters.repeats, 'seed')}. The λ with the best "
+                f"{_BALANCED} on validation images is {words}; the model is that of {best.path.name}. "
+                "Held-out images chose nothing.",
                 *best.results["notes"],
             ],
         }
