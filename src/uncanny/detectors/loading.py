@@ -6,7 +6,6 @@ is that of installed libraries. Nothing is downloaded.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from uncanny.detectors.tokens import Tokens, tokens_of
 from uncanny.detectors.views import View
 from uncanny.errors import UncannyError, UsageError, first_line
 from uncanny.extras import optional
+from uncanny.files.digests import folder_digest
 from uncanny.models.compute import quiet_libraries
 from uncanny.schema import Source
 from uncanny.wording import counted, option, shown
@@ -175,24 +175,13 @@ def margin(logits: Tensor, index: int) -> Tensor:
     return logits[:, index] - torch.logsumexp(logits[:, others], dim=1)
 
 
-def weights_digest(folder: Path) -> str:
-    """SHA-256, in hex, over all files of a folder that a detector is loaded from, by name."""
-    whole = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix in (".json", ".safetensors", ".bin", ".pt", ".pth"):
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            whole.update(f"{path.name}\0{digest}\n".encode())
-    return whole.hexdigest()
-
-
 def _described(folder: Path, kind: str, architecture: str, labels: tuple[str, ...]) -> dict[str, Any]:
     return {
         "detector": name_of(folder),
         "kind": kind,
         "architecture": architecture,
         "labels": list(labels),
-        "weights": weights_digest(folder)[:16],
+        "weights": folder_digest(folder, anywhere=True)[:16],
     }
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from uncanny.files import open_file
 
 # What programs write into a folder of data or weights beside its content.
-_BESIDE: Final = frozenset({".html", ".log", ".index"})
+_BESIDE: Final = frozenset({".html", ".log", ".index", ".md"})
 # By device, number, size and time of change.
 _KNOWN: dict[tuple[int, int, int, int], str] = {}
 
@@ -28,8 +28,8 @@ def file_digest(path: Path, *, anywhere: bool = False) -> str:
 def folder_digest(folder: Path, *, anywhere: bool = False) -> str:
     """SHA-256, in hex, over the paths and contents of all files in a folder.
 
-    Hidden files do not count, nor do pages, logs and the manifest of a run, which are written again. Raises
-    what `open_file` does, which says what `anywhere` is.
+    Hidden files do not count, nor do pages, cards, logs and the manifest of a run, which are written again.
+    Raises what `open_file` does, which says what `anywhere` is.
     """
     whole = hashlib.sha256()
     for path in sorted(folder.rglob("*")):

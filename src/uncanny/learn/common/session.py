@@ -136,7 +136,7 @@ def training(
     folder that other settings may use.
     Raises RunMismatchError where the folder was made with other settings, RunLockedError, UsageError.
     """
-    folder = RunFolder(Path(parameters.out))
+    folder, base = RunFolder(Path(parameters.out)), Path(parameters.base)
     values = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in parameters
     }
@@ -151,7 +151,7 @@ def training(
             },
             **plan,
             # The cache of the hub lies outside the folders that a service reads.
-            "base_sha256": digest(base_folder(parameters), anywhere=not Path(parameters.base).exists()),
+            "base_sha256": digest(base) if base.is_dir() else digest(base_folder(parameters), anywhere=True),
             "data": {name: digest(path) for name, path in data.items()},
         },
     )

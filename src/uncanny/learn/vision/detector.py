@@ -28,7 +28,7 @@ from uncanny.learn.vision.parameters import DetectorTraining, Tuning
 from uncanny.models.compute import frozen, quiet_libraries
 from uncanny.parameters import path_of, takes
 from uncanny.protocol import protocols
-from uncanny.wording import option
+from uncanny.wording import counted, option
 
 TASK: Final = "learn_detector"
 QUALITY: Final = (60, 100)
@@ -138,17 +138,13 @@ def _train_each(
                 for weight, figures in by_weight.items()
             },
             "notes": [
-                f"Figures are {_of_seeds(parameters.repeats)}. The λ with the best {_BALANCED} on "
-                f"validation images is {words}; the model is that of {best.path.name}. Held-out images chose "
-                "nothing.",
+                f"Figures are means over {counted(parameters.repeats, 'seed')}. The λ with the best "
+                f"{_BALANCED} on validation images is {words}; the model is that of {best.path.name}. "
+                "Held-out images chose nothing.",
                 *best.results["notes"],
             ],
         }
     )
-
-
-def _of_seeds(repeats: int) -> str:
-    return "of one seed" if repeats == 1 else f"means over {repeats} seeds"
 
 
 def chosen_weights(validated: Mapping[tuple[float, int], float]) -> dict[int, float]:

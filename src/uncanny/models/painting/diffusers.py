@@ -6,7 +6,6 @@ The pipeline is loaded by the first request, on a GPU if there is one, and paint
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, text_of
 from uncanny.extras import install_hint
+from uncanny.files.digests import folder_digest
 from uncanny.images.encode import png_bytes
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Painting, Tokens
 from uncanny.models.compute import choose_device, quiet_libraries
@@ -25,7 +25,6 @@ from uncanny.models.registry import weights_place
 _ARGUMENTS: Final = {"guidance": "guidance_scale", "strength": "strength", "steps": "num_inference_steps"}
 # Flux packs latents two by two: sides are multiples of twice the factor of the VAE.
 _PACKED: Final = 2
-_PIECE: Final = 1 << 20
 _FREE: Final = Tokens(input=0, output=0, cached=0, cache_written=0)
 
 
@@ -139,19 +138,5 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
         ) from error
     pipeline.set_progress_bar_config(disable=True)
     # The hub's cache calls folders after commits.
-    version = folder.name if folder.parent.name == "snapshots" else fingerprint(folder)
+    version = folder.name if folder.parent.name == "snapshots" else folder_digest(folder, anywhere=True)[:16]
     return pipeline.to(device), f"{repository}@{version}"
-
-
-def fingerprint(folder: Path) -> str:
-    """The first 16 hex digits of a SHA-256 of a folder: names, sizes, and the first MiB of each file.
-
-    Safetensors files begin with the names and places of their tensors; hashing tens of gigabytes would take
-    longer than to paint.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
-        with file.open("rb") as reader:
-            head = f"{file.relative_to(folder).as_posix()}\n{file.stat().st_size}\n"
-            digest.update(head.encode() + reader.read(_PIECE))
-    return digest.hexdigest()[:16]
