@@ -146,25 +146,16 @@ def test_weights_of_16_bits_are_asked_in_32(tmp_path: Path) -> None:
     assert logits.dtype == maps.dtype == torch.float32
 
 
-class Rows(torch.nn.Module):  # type: ignore[name-defined, misc]
-    """A network whose first layer has places, and whose last has rows that are none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches, self.last = torch.nn.Conv2d(3, 8, 16, 16), torch.nn.Linear(8, 8)
-
-    def forward(self, pixels: Any) -> Any:
-        rows = self.patches(pixels).flatten(2).transpose(1, 2)
-        rows = self.last(torch.cat([rows.mean(dim=1, keepdim=True), rows], dim=1))
-        return rows[:, 0, :2]
-
-
 def test_gradcam_is_refused_where_the_last_features_have_no_places(saved_vit: Path) -> None:
-    module, view = Rows(), load_classifier(saved_vit).view
+    """The first layer has places, and the last has rows that are none."""
+    patches, last = torch.nn.Conv2d(3, 8, 16, 16), torch.nn.Linear(8, 8)
+    module, view = torch.nn.ModuleList([patches, last]), load_classifier(saved_vit).view
     described = {"detector": "rows", "architecture": "vit_timm"}
 
     def logit(pixels: Any, _: bool) -> Any:
-        return margin(module(pixels), 1), []
+        rows = patches(pixels).flatten(2).transpose(1, 2)
+        rows = last(torch.cat([rows.mean(dim=1, keepdim=True), rows], dim=1))
+        return margin(rows[:, 0, :2], 1), []
 
     classifier = Classifier(module, logit, view, ("real", "fake"), described)
     for method in ("auto", "gradcam", "smooth_gradcam"):
