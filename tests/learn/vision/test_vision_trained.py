@@ -20,6 +20,7 @@ from tests.learn.vision.planted_models import save_dinov2, save_swin  # noqa: E4
 from tests.runs.e2e import uncanny_here  # noqa: E402
 from uncanny.detectors.loading import load_classifier  # noqa: E402
 from uncanny.errors import UsageError  # noqa: E402
+from uncanny.learn.common import session  # noqa: E402
 
 SMALL: Any = {"device": "cpu", "max_steps": 2, "side": 32, "held_out_share": 0.25}
 
@@ -79,35 +80,23 @@ def test_a_detector_is_trained_asked_and_scored(
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_loss_and_a_resumed_run_goes_on_with_it(
-    tmp_path: Path, truth: Path, dinov2: Path
+    tmp_path: Path, truth: Path, dinov2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     common = {**SMALL, "base": dinov2, "batch": 2, "max_steps": 4, "checkpoint_every": 2}
     whole = uncanny.learn.detector(truth, out=tmp_path / "whole", keep_checkpoints=9, **common)
     assert len(steps(whole.path)) == 4
     # A run that was killed behind its checkpoint of step 2.
     killed = tmp_path / "killed"
-    import uncanny.learn.common.session as session
-
-    def die(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    from uncanny.learn.vision import loop
-
-    train, saved = loop.train, session.mark_whole
+    saved = session.mark_whole
 
     def mark_and_die(checkpoint: Path) -> None:
         saved(checkpoint)
-        die()
+        raise KeyboardInterrupt
 
-    import uncanny.learn.common.trainer as trainer
-
-    trainer.mark_whole = mark_and_die
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr("uncanny.learn.common.trainer.mark_whole", mark_and_die)
         with pytest.raises(KeyboardInterrupt):
             uncanny.learn.detector(truth, out=killed, **common)
-    finally:
-        trainer.mark_whole = saved
-    assert loop.train is train
     resumed = uncanny.learn.detector(truth, out=killed, **common)
     assert resumed.state == "finished"
     assert steps(killed) == steps(whole.path)
@@ -141,7 +130,7 @@ def test_alignment_needs_a_transformer_with_a_class_token(tmp_path: Path, truth:
 @pytest.mark.slow
 def test_each_task_trains_saves_predicts_and_is_scored(tmp_path: Path, truth: Path, swin: Path) -> None:
     common = {**SMALL, "side": 64, "batch": 2, "head_channels": 8}
-    runs = {}
+    runs: dict[str, Any] = {}
     for task in ("pixels", "authenticity", "multitask", "probe", "transfer"):
         base = runs["pixels"].model if task in ("probe", "transfer") else swin
         run = runs[task] = uncanny.learn.multitask(truth, base=base, task=task, out=tmp_path / task, **common)
