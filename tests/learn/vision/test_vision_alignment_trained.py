@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import ttest_rel  # type: ignore[import-untyped]
 
-torch = pytest.importorskip("torch")
-
-from benchmarks.learning.learn_detector import small_transformer  # noqa: E402
-from benchmarks.learning.planted import plant  # noqa: E402
-from uncanny.learn.vision.aligned import AlignedDetector, AlignmentSettings, new_detector, view_of  # noqa: E402
-from uncanny.learn.vision.data import read_splits  # noqa: E402
-from uncanny.learn.vision.losses import artifact_map, patch_iou  # noqa: E402
+from benchmarks.learning.learn_detector import small_transformer
+from benchmarks.learning.planted import plant
+from uncanny.learn.vision.aligned import AlignedDetector, AlignmentSettings, new_detector, view_of
+from uncanny.learn.vision.data import read_splits
+from uncanny.learn.vision.losses import artifact_map, patch_iou
 
 SEEDS, STEPS, BATCH, SIDE, IMAGES = 5, 150, 16, 64, 160
 # So that few steps are enough.
