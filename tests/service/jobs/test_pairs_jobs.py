@@ -206,9 +206,10 @@ def test_pairs_made_on_a_service_are_screened_there_or_here(tmp_path: Path) -> N
             (job,) = client.jobs(kind="pairs_make")
             screened = client.pairs_screen(job, model="demo").wait()
             kept = client.pairs_items(job, screened=screened, unreviewed=True).wait()
-            assert (kept.state, kept.result["candidates"]) == ("finished", 2)
+            result = kept.result
+        assert (kept.state, result["candidates"]) == ("finished", 2)
     here = uncanny.pairs.screen(run, model="demo")
     assert here.summary.state == "finished"
-    assert uncanny.pairs.items(run, unreviewed=True).kept == kept.result["kept"]
+    assert uncanny.pairs.items(run, unreviewed=True).kept == result["kept"]
     (record,) = map(orjson.loads, (run / "candidates.jsonl").read_bytes().splitlines())
     assert record["image"] == "../photos/picture-0.png"
