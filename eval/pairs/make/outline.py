@@ -162,7 +162,7 @@ def hull(hint: Hint, size: tuple[int, int]) -> Mask | None:
 
     None where they lie on a line.
     """
-    from scipy.spatial import ConvexHull, QhullError  # slow to import
+    from scipy.spatial import ConvexHull, QhullError  # type: ignore[import-untyped]  # slow to import
 
     try:
         corners = [hint.points[each] for each in ConvexHull(hint.points).vertices]

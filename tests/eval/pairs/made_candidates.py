@@ -58,7 +58,7 @@ def mask_file(path: Path, box: tuple[int, int, int, int], size: tuple[int, int] 
 def kept_outcome(box: Box, size: tuple[int, int], name: str = "the fault") -> Outcome:
     """A kept pair in an image of this size whose fault is at `box`, without files."""
     hint = Hint(source="object", name=name, box=box)
-    given = {"model": "demo", "seed": 0, "guidance": 10, "strength": 0.6, "steps": 20}
+    given: dict[str, Any] = {"model": "demo", "seed": 0, "guidance": 10, "strength": 0.6, "steps": 20}
     candidate = Candidate(id=f"{name}-1-1", region=hint, edited="edited/a.png", **given)
     original = Original(
         image="a.png",

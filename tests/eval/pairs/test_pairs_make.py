@@ -210,7 +210,7 @@ def test_a_prompt_that_failed_is_asked_for_again(tmp_path: Path, monkeypatch: py
     async def fails(*_: Any) -> Any:
         raise step_failed("PromptWriter", 1, "first", AnswerError("no prompt in it"))
 
-    options = {"model": "demo", "attempts": 1, "limit": 1, "prompt_from": "writer"}
+    options: dict[str, Any] = {"model": "demo", "attempts": 1, "limit": 1, "prompt_from": "writer"}
     call: Any = partial(uncanny.pairs.make, "scenes", inpainter="demo", out=tmp_path / "pairs", **options)
     with monkeypatch.context() as patched:
         patched.setattr(prompt_writer, "write_first", fails)
