@@ -23,7 +23,8 @@ def test_no_wrong_option_is_where_the_fault_is(box: Box, seed: int) -> None:
         if letter == item.q3.answer:
             continue
         assert place is not None
-        assert overlap((int(place[0]), int(place[1]), int(place[2]), int(place[3])), box) == 0
+        left, top, right, bottom = map(int, place)
+        assert overlap((left, top, right, bottom), box) == 0
         # Nor does the fault reach into the ninth of the image that the option names.
         number = PLACES.index(str(item.q2.options[letter]).removeprefix("The area "))
         left, top = 100 * (number % 3), 100 * (number // 3)
