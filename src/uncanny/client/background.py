@@ -83,7 +83,7 @@ class Background(Discount[BackgroundApi]):
 
     def notices(self) -> list[str]:
         notices = super().notices()
-        if under_way := self.waiting + len(self._handing_in):
+        if under_way := len(self._under_way) + len(self._handing_in):
             number = counted(under_way, "question")
             notices.append(f"{number} under way in the background; the same command waits for the answers")
         return notices
