@@ -61,6 +61,7 @@ def held_out_iou(model: AlignedDetector, pixels: Any, generated: Any, artifacts:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute of computing, on a machine that may be busy
 def test_alignment_draws_attention_to_artifacts(tmp_path: Path) -> None:
     without, aligned = [], []
     for seed in range(SEEDS):
