@@ -165,7 +165,7 @@ def check_job(client: TestClient, job: Job, routes: set[str]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_no_job_tells_readers_where_things_lie(opened: Service, root: Path) -> None:
     service = opened
     pairs = [{"id": name[:3], "original": f"in/{name}", "edited": f"edited/{name}"} for name in SHOWN]

@@ -99,7 +99,7 @@ def test_the_process_of_a_job_loads_no_other_weights(
 
 @pytest.mark.parametrize("name", ["pairs_make", *(each.name for each in TRAINING)])
 def test_a_kind_without_its_packages_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(KINDS, name, raising=False)  # type: ignore[arg-type]
+    monkeypatch.delitem(KINDS, name, raising=False)
     extra = name.partition("_")[0]
     with pytest.raises(
         NotFoundError, match=rf"{name} need the extra `{extra}`.*pip install -e '\.\[{extra}\]'"
@@ -111,7 +111,7 @@ def test_a_kind_without_its_packages_names_the_extra(name: str, monkeypatch: pyt
 def test_training_takes_weights_by_name_and_data_that_a_job_may_read(
     opened: Service, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(KINDS, protocol.name, kind_of(protocol))  # type: ignore[arg-type]
+    monkeypatch.setitem(KINDS, protocol.name, kind_of(protocol))
     asked = {"data": "root/pictures", "base": "tiny"}
     called = values(opened, protocol.name, **asked)
     assert (called["base"], called["out"]) == (str(opened.weights["tiny"]), "run")
@@ -206,9 +206,10 @@ def test_pairs_made_on_a_service_are_screened_there_or_here(tmp_path: Path) -> N
             (job,) = client.jobs(kind="pairs_make")
             screened = client.pairs_screen(job, model="demo").wait()
             kept = client.pairs_items(job, screened=screened, unreviewed=True).wait()
-            assert (kept.state, kept.result["candidates"]) == ("finished", 2)
+            result = kept.result
+        assert (kept.state, result["candidates"]) == ("finished", 2)
     here = uncanny.pairs.screen(run, model="demo")
     assert here.summary.state == "finished"
-    assert uncanny.pairs.items(run, unreviewed=True).kept == kept.result["kept"]
+    assert uncanny.pairs.items(run, unreviewed=True).kept == result["kept"]
     (record,) = map(orjson.loads, (run / "candidates.jsonl").read_bytes().splitlines())
     assert record["image"] == "../photos/picture-0.png"
