@@ -403,7 +403,8 @@ def test_results_that_are_gone_or_changed_under_way_are_fetched_again(
     damage: str, images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is handed in, nor paid for, again."""
-    fetch, damaged = Batches._fetch, []
+    fetch = Batches._fetch
+    damaged: list[Path] = []
 
     async def fetched(self: Batches, batch: Any) -> None:
         await fetch(self, batch)
