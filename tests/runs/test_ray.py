@@ -258,7 +258,7 @@ def test_a_limit_holds_while_actors_are_lost(
             there[0].kill()
 
     limit = 60_000
-    run = uncanny.annotate(
+    run: Any = uncanny.annotate(
         pictures(tmp_path / "in", 6),
         model="openai/any",
         base_url=server.v1,
