@@ -121,7 +121,8 @@ def test_every_score_says_what_it_is_of(
 def test_published_figures_stand_in_the_json_where_they_are_wanted(
     score: Any, name: Any, tmp_path: Path
 ) -> None:
-    assert score(tmp_path, published=True)["published"] == published(name)
+    """Those of edits have SAGI's tables besides."""
+    assert published(name).items() <= score(tmp_path, published=True)["published"].items()
     assert "published" not in score(tmp_path)
 
 
