@@ -5,11 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
-import pkgutil
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -18,12 +15,7 @@ import pytest
 
 import uncanny
 from tests.bundled_runs import BundledRuns
-
-
-def modules() -> Iterator[ModuleType]:
-    for each in pkgutil.walk_packages(uncanny.__path__, "uncanny."):
-        if "migrations" not in each.name and not each.name.endswith("__main__"):
-            yield import_module(each.name)
+from tests.doors import every_module
 
 
 def holds_arrays(kind: type[Any], module: ModuleType) -> bool:
@@ -39,7 +31,7 @@ def test_no_dataclass_leaves_the_comparison_of_arrays_to_python() -> None:
     """`==` of arrays is an array, which is neither true nor false."""
     found = [
         (module, kind)
-        for module in modules()
+        for module in every_module()
         for kind in vars(module).values()
         if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
     ]

@@ -174,7 +174,7 @@ IMAGES_SHOWN = """[...document.images].every(image => { image.loading = 'eager';
   return image.complete && image.naturalWidth > 0; })"""
 
 
-async def check_page(address: str, profile: Path) -> None:
+async def check_page(address: str, profile: Path, *, plots: bool = True) -> None:
     """In both colour schemes and two widths: loads nothing, no complaint, no sideways scrolling, contrast."""
     async with browser(profile) as tab:
         for scheme in ("light", "dark"):
@@ -197,7 +197,7 @@ async def check_page(address: str, profile: Path) -> None:
                 colliding = await tab.js(COLLIDING)
                 assert colliding == [], (case, colliding)
                 seen = "[...document.querySelectorAll('.drawn')].some(plot => plot.getClientRects().length)"
-                assert await tab.js(seen), case
+                assert await tab.js(seen) == plots, case
         assert [event for event in tab.events if event["method"] in LOUD] == []
         requests = {
             event["params"]["request"]["url"].split(":")[0]

@@ -25,7 +25,7 @@ def page_of(folder: Path) -> str:
 
 
 async def test_it_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
-    await check_page(page_of(tmp_path), tmp_path / "profile")
+    await check_page(page_of(tmp_path), tmp_path / "profile", plots=False)
 
 
 async def test_candidates_are_chosen_by_verdict_and_pictures_open(tmp_path: Path) -> None:

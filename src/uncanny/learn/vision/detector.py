@@ -69,6 +69,12 @@ def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRu
 
     Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
     and where a package of the extra `learn` is missing.
+
+    >>> run = uncanny.learn.detector(  # doctest: +SKIP
+    ...     "truth/", base="models/dinov2-base", out="runs/detector"
+    ... )
+    >>> run.state, run.steps[-1].loss  # doctest: +SKIP
+    ('finished', 0.21)
     """
     require(protocols()[TASK].packages)
     path = path_of("data", data)

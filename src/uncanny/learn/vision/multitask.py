@@ -61,6 +61,12 @@ def multitask(data: str | PathLike[str], parameters: MultitaskTraining) -> Learn
 
     Returns the run, also if it was interrupted. Raises UsageError for data or a model that cannot be used,
     and where a package of the extra `learn` is missing.
+
+    >>> run = uncanny.learn.multitask(  # doctest: +SKIP
+    ...     "truth/", base="models/swin-base", out="runs/multitask"
+    ... )
+    >>> run.state, run.steps[-1].loss  # doctest: +SKIP
+    ('finished', 1.08)
     """
     require(protocols()[TASK].packages)
     path = path_of("data", data)
