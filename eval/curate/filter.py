@@ -199,7 +199,7 @@ class FilterTask(TextTask[AskedImage, Filtered]):
     def lacking(self, item: AskedImage) -> str | None:
         """Why nothing can be asked about an input."""
         if STEPS[self.config.question].sees_image:
-            return None if item.image.original else "it has no image"
+            return None if item.image.original else "it has no image (`original`)"
         return None if item.image.caption else "it has no caption"
 
     async def process(self, item: AskedImage, engine: Engine, calls: list[CallRecord]) -> Sequence[Filtered]:

@@ -25,7 +25,7 @@ from uncanny.eval.curate.result import CuratedResult, check_suffix, named_from
 from uncanny.images.prepared import read_rgb
 from uncanny.parameters import takes
 from uncanny.runs.display import counting_to
-from uncanny.wording import counted
+from uncanny.wording import counted, option
 
 if TYPE_CHECKING:
     from uncanny.eval.common.similarity.clip import Clip
@@ -121,7 +121,10 @@ def references(images: TextSource, parameters: ReferencesParameters) -> Referenc
 
         model = Model(Path(parameters.clip), parameters.device)
     elif not any(each.caption for each in wanted.images):
-        raise UsageError("None of the images has a caption to match by", remedy="Name a CLIP model.")
+        raise UsageError(
+            "None of the images has a caption to match by",
+            remedy=f"Name a CLIP model with {option('clip')}, or pass a file with captions.",
+        )
     problems: dict[str, str] = {}
     cosines = np.full((len(wanted.images), len(pool.images)), np.nan)
     if model is not None:

@@ -109,7 +109,10 @@ def split(identities: TextSource, parameters: SplitParameters) -> Split:
         if len(set(some)) < len(some):
             raise UsageError(f"{option(name)} names a generator twice", remedy="Name each once.")
     if unknown := [name for name in train if name not in generators]:
-        raise UsageError(f"{unknown[0]} is not one of the generators {', '.join(generators)}")
+        raise UsageError(
+            f"{unknown[0]} is not one of the generators {', '.join(generators)}",
+            remedy=f"Name it with {option('generators')}, too, or leave it out.",
+        )
     ids = [each.id for each in load_texts(identities).images]
     in_order = sorted(ids)
     order = [in_order[place] for place in np.random.default_rng(parameters.seed).permutation(len(ids))]

@@ -351,14 +351,20 @@ class _MetaTable:
             if name in columns:
                 cells[name] = list(columns.strings(name, items))
         if "source" in columns:
-            cells["source"] = list(columns.checked("source", items, SOURCES))
+            # Of an edit it may be anything, such as the path of its original in pairs that were made.
+            said = [
+                None if edit is not None and word not in SOURCES else word
+                for edit, word in zip(edited, columns.get("source"), strict=True)
+            ]
+            sources = replace(columns, values={**columns.values, "source": said})
+            cells["source"] = list(sources.checked("source", items, SOURCES))
             for row, (truth, edit) in enumerate(zip(cells["source"], edited, strict=True)):
                 if truth == REAL and edit is not None:
                     columns.problem(row, edit, "source", "says real of an edit; correct either")
-        said = [each if each in EDIT_PROTOCOLS else PROTOCOL for each in columns.get("protocol")]
+        named_as = [each if each in EDIT_PROTOCOLS else PROTOCOL for each in columns.get("protocol")]
         cells["protocol"] = [
             protocol if any(name in cells and cells[name][row] is not None for name in _BY_PROTOCOL) else None
-            for row, protocol in enumerate(said)
+            for row, protocol in enumerate(named_as)
         ]
         if "all_black" in columns:
             # CSV has words for it.

@@ -91,6 +91,8 @@ class ArtifactsSummary(Summary["ArtifactsRun"]):
         return failure_lines("Without an answer, or without a whole one:", failures, where=where)
 
     def found(self) -> list[str]:
+        if all(record.regions is None for record in self.run.records):
+            return ["Found    no image was looked at for artifacts"]
         regions = self.run.regions()
         by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
         unnamed = sum(each.category is None for record in self.run.records for each in record.regions or ())

@@ -309,11 +309,12 @@ class WritingSummary(Summary[Any]):
     """Counts and texts that are missing. There is no page."""
 
     label = "Texts"
+    missing = "Without a text, or without a whole one:"
 
     def failures(self) -> list[str]:
         missing = [line for line in map(_why, self.run.records) if line is not None]
         where = f", in {self.run.path / self.run.record_file}"
-        return failure_lines("Without a text, or without a whole one:", missing, where=where)
+        return failure_lines(self.missing, missing, where=where)
 
 
 def _why(record: Any) -> str | None:

@@ -185,6 +185,12 @@ def bundled_set(source: object) -> str | None:
     return name if name in SETS and not Path(name).exists() else None
 
 
+def bundled_folder(source: object) -> Path | None:
+    """Where the files of a bundled set are, where `source` is the word for one; None for anything else."""
+    name = bundled_set(source)
+    return None if name is None else SETS[name]
+
+
 def pictures(name: str = SCENES) -> tuple[Picture, ...]:
     """The pictures of a set by its word, one of `SETS`."""
     return large_scenes() if name == LARGE_SCENES else scenes()

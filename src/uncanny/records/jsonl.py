@@ -16,7 +16,7 @@ from functools import cache
 from io import FileIO
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -190,25 +190,30 @@ def is_deleted(file: FileIO) -> bool:
     return os.fstat(file.fileno()).st_nlink == 0
 
 
+# Threads that write one file, such as two pictures that are the same, do so one after the other.
+_WRITING: Final = tuple(Lock() for _ in range(64))
+
+
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
     """Replace `path` in one step, so that a reader or a kill never meets half a file.
 
     Raises OSError that names `path`.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        # What bears this name was left by a process that is gone, or is a link somebody has laid out.
-        temporary.unlink(missing_ok=True)
-        with temporary.open("xb") as file:
-            file.writelines(chunks)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-    finally:
-        with contextlib.suppress(OSError):
+    with _WRITING[hash(path) % len(_WRITING)]:
+        try:
+            # What bears this name was left by a process that is gone, or is a link somebody has laid out.
             temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:
+                file.writelines(chunks)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def write_named(path: Path, chunks: Iterable[bytes]) -> None:

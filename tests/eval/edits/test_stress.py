@@ -244,6 +244,17 @@ def test_answers_that_say_neither_are_missed(tmp_path: Path) -> None:
     assert first.coverage.unanswered == ("f.png",)
 
 
+def test_the_source_of_an_edit_may_be_the_path_of_its_original() -> None:
+    # As in the pairs that `pairs items` writes.
+    meta = [
+        {"edited": "e.png", "original": "o.png", "source": "photos/o.png"},
+        {"image": "r.png", "source": "real"},
+    ]
+    seen = [{"image": name, "source": "generated"} for name in ("e.png", "o.png", "r.png")]
+    first = uncanny.edits.stress({"m": seen}, meta=meta)["m"].first
+    assert (first.classes["generated"].n, first.classes["real"].n) == (1, 2)
+
+
 def test_tables_that_are_wrong_are_refused_with_everything(tmp_path: Path) -> None:
     predictions = tmp_path / "p.csv"
     predictions.write_text("image,source,score\na.png,fake,0.5\nb.png,real,1.5\na.png,real,\n,real,0.2\n")

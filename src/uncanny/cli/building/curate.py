@@ -67,6 +67,8 @@ def filter_command(texts: str, force: bool, **values: Any) -> None:
 class FilterSummary(WritingSummary):
     """Counts, how many passed, and texts that were not judged. There is no page."""
 
+    missing = "Not judged:"
+
     def found(self) -> list[str]:
         return [f"Passed   {len(self.run.passed()):,} of {len(self.run.records):,}"]
 

@@ -64,7 +64,8 @@ def _command(protocol: Protocol) -> click.Command:
         if as_json:
             say_json(run.to_json() | {"report": None if page is None else str(page)})
         elif not quiet:
-            say(f"{run}\n\nModel    {harmless(str(run.model))}" + (f"\nPage     {page}" if page else ""))
+            made = [f"Model    {harmless(str(run.model))}"] if run.state != "interrupted" else []
+            say("\n".join([str(run), "", *made, *([f"Page     {page}"] if page else [])]))
         if run.state == "interrupted":
             complain("Interrupted. The same command resumes it from its last checkpoint.")
             raise click.exceptions.Exit(130)

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny import __version__
+from uncanny.demo.scenes import bundled_folder
 from uncanny.detectors.loading import TRAINED
 from uncanny.errors import UsageError
 from uncanny.files import dump_json, read_json
@@ -152,7 +153,7 @@ def training(
             **plan,
             # The cache of the hub lies outside the folders that a service reads.
             "base_sha256": digest(base) if base.is_dir() else digest(base_folder(parameters), anywhere=True),
-            "data": {name: digest(path) for name, path in data.items()},
+            "data": {name: digest(bundled_folder(path) or path) for name, path in data.items()},
         },
     )
     session_only = SessionParameters.model_fields.keys()
