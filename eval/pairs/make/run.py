@@ -26,7 +26,7 @@ from uncanny.agents.pairs import inpainter
 from uncanny.agents.pairs.painted import PaintedFolder
 from uncanny.agents.steps import TAKE_INVENTORY
 from uncanny.client.calls import usage
-from uncanny.errors import StepFailedError, UsageError
+from uncanny.errors import ExtensionError, StepFailedError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.pixels.crops import Mask
@@ -316,6 +316,10 @@ class MakeTask(ImageTask[Original]):
                 candidates = await scope.side_by_side(made)
             except StepFailedError as failed:
                 errors.append(failed.record)
+            except ExtensionError:
+                raise
+            except UsageError as error:  # a mask that cannot be read, or is of another size
+                errors.append(StepError(agent="image", step=0, kind="unsupported", message=error.message))
         # With some candidates the image is usable already; the rest are tried again.
         some = any(each.rejected is None for each in candidates)
         return self.record(
