@@ -134,7 +134,7 @@ class AskedDetector:
             except Exception as error:  # of one image, which costs no other
                 found[number] = error
         try:
-            judged: list[Judgement | Exception] = [*self.open().judge(list(images.values()))]
+            judged = self.open().judge_each(list(images.values()))
         except Exception as error:  # each image that waits is told
             judged = [error] * len(images)
         for number, judgement in zip(images, judged, strict=True):
