@@ -67,7 +67,7 @@ from uncanny.models.base import sent_image
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.jsonl import write_named
+from uncanny.records.jsonl import write_in_run
 from uncanny.runs.image_task import Images, ImageTask, image_paths, other_models
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.parameters import TableParameters
@@ -299,7 +299,7 @@ class MakeTask(ImageTask[Original]):
             about = _Image(file, image, np.asarray(picture), caption, scope, context)
             original = f"originals/{about.name}.png"
             target = self.folder.path / original
-            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture, COMPRESSION)]))
+            await asyncio.to_thread(lambda: write_in_run(target, [png_bytes(picture, COMPRESSION)]))
             errors: list[StepError] = []
             candidates: list[Candidate] = []
             why = None
@@ -388,7 +388,7 @@ class MakeTask(ImageTask[Original]):
             return planned(rejected=Rejection(step="mask", why=str(error)))
         file = self.folder.path / _mask_file(about, number)
         picture = Image.fromarray(mask.astype(np.uint8) * 255)
-        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture, COMPRESSION)]))
+        await asyncio.to_thread(lambda: write_in_run(file, [png_bytes(picture, COMPRESSION)]))
         try:
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from binascii import a2b_base64
 from functools import partial
@@ -24,6 +25,7 @@ from uncanny.eval.pairs.make.compose import outside_painted, working
 from uncanny.eval.pairs.make.given import GivenMasks
 from uncanny.eval.pairs.make.outline import region_mask
 from uncanny.eval.pairs.make.regions import Region
+from uncanny.records.jsonl import write_named
 
 pytest.importorskip("cv2")
 
@@ -291,3 +293,20 @@ def test_a_folder_with_links_is_not_painted_into(tmp_path: Path) -> None:
             pictures(tmp_path / "pictures"), inpainter="demo", out=tmp_path / "pairs", attempts=1
         )
     assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("folder", ["painted", "edited"])
+def test_a_full_disk_ends_the_run_and_loses_no_painted_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    def full(path: Path, chunks: Any) -> None:
+        if path.parent.name == folder:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_named(path, chunks)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("uncanny.records.jsonl.write_named", full)
+        run = made(tmp_path, attempts=1)
+    assert run.summary.state == "stopped"
+    assert run.made() == 0
+    assert made(tmp_path, attempts=1).made() == 1
