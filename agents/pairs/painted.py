@@ -14,7 +14,7 @@ from PIL import Image
 
 from uncanny.errors import ImageError
 from uncanny.images.prepared import read_rgb
-from uncanny.records.jsonl import write_named
+from uncanny.records.jsonl import write_in_run
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 SUFFIX: Final = ".png"
@@ -37,11 +37,11 @@ class PaintedFolder:
     path: Path
 
     def keep(self, data: bytes, sent: Mapping[str, float], *, resampled: bool = False) -> str:
-        """Store the bytes of a picture, and return what stands for it. Raises OSError."""
+        """Store the bytes of a picture, and return what stands for it. Raises StorageError."""
         digest = hashlib.sha256(data).hexdigest()
         file = self._file(digest)
         if not file.is_file():
-            write_named(file, [data])
+            write_in_run(file, [data])
         scaled = {"resampled": True} if resampled else {}
         return orjson.dumps({"picture": digest, "sent": dict(sent), **scaled}).decode()
 

@@ -132,7 +132,8 @@ def references(images: TextSource, parameters: ReferencesParameters) -> Referenc
         with counting_to(total, "images", enabled=parameters.progress) as count:
             ours, problems = _embedded(wanted, model, count)
             theirs, _ = _embedded(pool, model, count)
-        cosines = ours @ theirs.T
+        if ours.shape[1] == theirs.shape[1] > 0:  # 0 where no picture of a side can be read
+            cosines = ours @ theirs.T
     same = _same_captions(wanted.images, pool.images)
     chosen = matches(same, cosines, least=parameters.least, once=parameters.once)
     found = []

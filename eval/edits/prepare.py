@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.pixels.crops import Mask
-from uncanny.eval.common.pixels.masks import read_mask
+from uncanny.eval.common.pixels.masks import MOST_PIXELS, read_mask
 from uncanny.eval.common.pixels.window import How, Window, mask_window
 from uncanny.eval.common.tables.table import Table, TableResult
 from uncanny.eval.edits.columns import failures, places_of, write_rows
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 PAIRS = "pairs.jsonl"
+_LONGEST_NAME = 200
 _MASKS = frozenset({".png", ".npy", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".jpg", ".jpeg"})
 
 
@@ -268,11 +269,18 @@ def _crop(
         mask = MeasureConfig().post_edit(squared_difference(original, edited)).mask
     scale = parameters.short_side / min(width, height)
     size = tuple(max(parameters.short_side, round(each * scale)) for each in (width, height))
+    if size[0] * size[1] > max(MOST_PIXELS, width * height):
+        raise ImageError(
+            f"{width} × {height} pixels would become {size[0]:,} × {size[1]:,}", kind="unsupported"
+        )
     # Whatever is partly masked is masked, so that no small mask is lost.
     shares = Image.fromarray(mask.astype(np.float32)).resize(size, Image.Resampling.BOX)
     small = np.asarray(shares) > 0
     window = mask_window(small, parameters.side, parameters.least_kept, rng)
-    name = f"{quote(files.id, safe=' ')}.png"
+    name = quote(files.id, safe=" ")
+    if len(name) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{sha256(files.id.encode()).hexdigest()[:16]}"
+    name += ".png"
     images = {
         side: Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
         for side, pixels in (("original", original), ("edited", edited))

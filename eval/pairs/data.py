@@ -8,6 +8,7 @@ findings. Steps are in the order in which candidates are rejected.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,6 +196,12 @@ def load_made(folder: Path) -> MadePairs:
     pairs = tuple(
         MadePair(folder, original, candidate) for original in originals for candidate in original.candidates
     )
+    ids = Counter(pair.id for pair in pairs)
+    for pair in pairs:
+        lacks = pair.edited_file is not None and None in (pair.mask_file, pair.original.original)
+        if lacks or ids[pair.id] > 1:
+            what = "has no mask or original" if lacks else "is there twice"
+            raise UsageError(f"{file}: the candidate {pair.id} {what}", remedy="Make the pairs again.")
     places = {place for pair in pairs for place in (pair.edited_file, pair.mask_file, pair.original_file)}
     check_within(
         folder,

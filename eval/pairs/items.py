@@ -71,6 +71,8 @@ def items(pairs: str | os.PathLike[str], parameters: ItemsParameters) -> PairsRe
     records = (
         pair_record(each, out, b"".join(item_lines(both))) for each, both in zip(kept, drafted, strict=True)
     )
+    # A kill between both files must not look as if somebody had edited the drafts.
+    target.unlink(missing_ok=True)
     write_named(out / PAIRS, (dump_json(record) + b"\n" for record in records))
     write_items(drafts, target)
     return PairsResult(made, judged, drafts, out / PAIRS, target)

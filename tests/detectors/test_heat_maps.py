@@ -12,11 +12,11 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from uncanny.detectors.detector import open_detector  # noqa: E402
+from uncanny.detectors.detector import Judgement, open_detector  # noqa: E402
 from uncanny.detectors.heat_maps import choose, judge_batch  # noqa: E402
 from uncanny.detectors.loading import load_classifier  # noqa: E402
 from uncanny.detectors.parameters import DetectorParameters  # noqa: E402
-from uncanny.errors import UsageError  # noqa: E402
+from uncanny.errors import ImageError, UsageError  # noqa: E402
 
 LABELS: Any = {"id2label": {0: "real", 1: "fake"}, "label2id": {"real": 0, "fake": 1}}
 
@@ -139,3 +139,14 @@ def test_sliding_windows_cover_the_image(saved_vit: Path) -> None:
     assert judged.heat.shape == (70, 150)
     # Each window has its maximum: its probability, at most 1.
     assert all(judged.heat[:64, x : x + 64].max() > 0 for x in (0, 64, 86))
+
+
+def test_no_number_is_not_real(saved_vit: Path) -> None:
+    detector = open_detector(saved_vit, DetectorParameters(device="cpu"))
+    images = [Image.new("RGB", (9, 9), color) for color in ("red", "blue")]
+    assert all(isinstance(each, Judgement) for each in detector.judge_each(images))
+    with torch.no_grad():
+        detector._classifier.module.classifier.bias += torch.nan
+    with pytest.raises(ImageError, match="gives no number"):
+        detector.judge(images)
+    assert [type(each) for each in detector.judge_each(images)] == [ImageError] * 2

@@ -18,7 +18,7 @@ transformers = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 from tests.detectors.conftest import vit_config  # noqa: E402
-from uncanny.detectors.folder import check_config  # noqa: E402
+from uncanny.detectors.folder import check_config, loading  # noqa: E402
 from uncanny.detectors.loading import check_folder, generated_index, load_classifier, margin, name_of  # noqa: E402
 from uncanny.detectors.multitask import Multitask  # noqa: E402
 from uncanny.detectors.timm_vit import heads_of  # noqa: E402
@@ -248,3 +248,16 @@ def test_a_backbone_that_lacks_a_layer_is_not_trained(tmp_path: Path) -> None:
         UsageError, match=r"lacks 1 weight of its model, such as swin\.embeddings\.norm\.weight"
     ):
         new(weights=tmp_path)
+
+
+def test_an_adapter_beside_a_model_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "foreign", {"model_type": "vit"})
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere"}')
+    with pytest.raises(UsageError, match="holds an adapter"):
+        check_config(folder)
+
+
+def test_what_libraries_raise_on_a_folder_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"cannot be loaded as a model \(RuntimeError: "):  # noqa: SIM117
+        with loading(tmp_path, "a model"):
+            raise RuntimeError

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from uncanny.detectors.heat_maps import windows  # noqa: E402
 from uncanny.detectors.views import View, on_image  # noqa: E402
-from uncanny.errors import UsageError  # noqa: E402
+from uncanny.errors import ImageError, UsageError  # noqa: E402
 
 PROCESSORS = {
     "whole": {"size": {"height": 48, "width": 48}, "resample": 2},
@@ -79,3 +79,8 @@ def test_windows_cover_an_image_and_end_at_its_edges() -> None:
 def test_what_is_not_read_is_refused(content: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         View.of_processor(content, 224)
+
+
+def test_an_image_of_one_column_is_not_enlarged_to_billions() -> None:
+    with pytest.raises(ImageError, match="1 × 20000 pixels, resized"):
+        View(shortest=224, crop=(224, 224)).tensor(Image.new("RGB", (1, 20_000)))

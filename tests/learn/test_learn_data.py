@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from PIL import Image
 
-from uncanny.errors import ItemsError, RunMismatchError, UsageError
+from uncanny.errors import ItemsError, RunMismatchError, UncannyError, UsageError
 from uncanny.learn.common.chats import chats_file, read_chats
 from uncanny.learn.common.session import StopTrainingError, last_checkpoint, mark_whole, training
 from uncanny.learn.common.steps import StepLog, read_steps
@@ -24,6 +26,7 @@ from uncanny.learn.reasoning.data import (
 )
 from uncanny.learn.reasoning.measure import cases_of, figures_of
 from uncanny.learn.reasoning.parameters import ReasonerParameters
+from uncanny.learn.reasoning.run import special_tokens
 
 ENTRY = "Name: Extra finger\nPhenomenon: Six fingers.\nReasoning: Hands have five.\nSeverity Score: 20."
 
@@ -254,3 +257,27 @@ def test_all_processes_know_how_a_session_ended(tmp_path: Path, monkeypatch: pyt
     with training("learn_reasoner", parameters, data={"train": file}, plan={}) as session:
         raise StopTrainingError
     assert session.state == "interrupted"
+
+
+def test_training_that_diverged_is_not_saved() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    from uncanny.learn.common.trainer import RunCallback, train
+
+    trainer, session = MagicMock(), MagicMock(resumed=None)
+    weight = torch.nn.Parameter(torch.ones(2))
+    trainer.model.parameters.return_value = [weight]
+    callback = RunCallback(session, None, lambda *_: None)
+    train(trainer, session, callback)
+    weight.data[0] = torch.nan
+    with pytest.raises(UncannyError, match="Training diverged"):
+        train(trainer, session, callback)
+
+
+def test_tokens_without_a_name_are_special_too() -> None:
+    added = {
+        5: SimpleNamespace(content="<|pad_0|>", special=True),
+        6: SimpleNamespace(content="ha", special=False),
+    }
+    tokenizer = SimpleNamespace(all_special_tokens=["</s>", "_"], added_tokens_decoder=added)
+    assert special_tokens(tokenizer) == ["</s>", "<|pad_0|>"]

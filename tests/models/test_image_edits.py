@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from PIL import Image
 import uncanny
 from tests.eval.pairs.made_candidates import pictures
 from uncanny.demo.server.app import FakeServerOptions, parse_faults, running
+from uncanny.errors import RequestRejectedError
 from uncanny.models.painting.canvas import Canvas
-from uncanny.models.painting.image_edits import SIZES
+from uncanny.models.painting.image_edits import SIZES, _brought_back, _picture
 from uncanny.pairs import MakeRun
 
 pytest.importorskip("cv2")
@@ -120,3 +122,16 @@ def test_a_canvas_gives_the_picture_back(size: tuple[int, int]) -> None:
     canvas = Canvas(whole, Image.new("L", whole.size), size, size)
     assert np.array_equal(np.asarray(canvas.back(whole)), np.asarray(picture))
     assert SIZES[0] == (1024, 1024)
+
+
+def test_an_address_in_place_of_a_picture_is_not_paid_for_again() -> None:
+    context: Any = SimpleNamespace(name="any")
+    with pytest.raises(RequestRejectedError, match="address of a picture"):
+        _picture({"data": [{"url": "http://169.254.169.254/x.png"}]}, context)
+
+
+def test_formats_that_are_programs_are_not_opened() -> None:
+    """Pillow gives EPS files to Ghostscript."""
+    canvas = Canvas(Image.new("RGB", (8, 8)), Image.new("L", (8, 8)), (8, 8), (8, 8))
+    for data in (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n", b"", b"\x89PNG\r\n"):
+        assert _brought_back(data, canvas) == (data, False)

@@ -24,7 +24,7 @@ from uncanny.eval.edits.stress.data import AS_GIVEN
 from uncanny.files import dump_json
 from uncanny.images.prepared import read_rgb
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import check_no_links
+from uncanny.records.run_folder import RunFolder, check_no_links
 from uncanny.runs.display import counting_to
 from uncanny.wording import counted, option
 
@@ -68,7 +68,8 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
 
     A file that an earlier call has begun is completed: a line counts for the same detector, asked the same
     way, and the same content of its image. Images that cannot be read have no line. Raises UsageError for a
-    folder without a detector, a condition that is none, and where no image is found.
+    folder without a detector, a condition that is none, and where no image is found, and RunLockedError where
+    another call asks the same detector there.
     """
     if parameters.detections is None:
         raise UsageError(
@@ -94,14 +95,15 @@ def ask_detectors(edits: Edits, parameters: StressParameters) -> dict[str, dict[
         identity = hashlib.sha256(dump_json(detector.plan)).hexdigest()[:_DIGITS]
         folder = out / name / identity
         check_no_links(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         asked[name] = {}
-        for condition in (None, *conditions):
-            label = AS_GIVEN if condition is None else condition.name
-            path = folder / f"{label.replace(' ', '-')}.jsonl"
-            _complete(path, there, digests, detector, identity, condition, parameters)
-            rows = {row["image"]: row for row in _lines(path) if row["image"] in there}
-            asked[name][label] = Asked(folder, list(rows.values()))
+        # Another call would replace the files that this one adds to.
+        with RunFolder(folder).locked():
+            for condition in (None, *conditions):
+                label = AS_GIVEN if condition is None else condition.name
+                path = folder / f"{label.replace(' ', '-')}.jsonl"
+                _complete(path, there, digests, detector, identity, condition, parameters)
+                rows = {row["image"]: row for row in _lines(path) if row["image"] in there}
+                asked[name][label] = Asked(folder, list(rows.values()))
     return asked
 
 
@@ -132,8 +134,12 @@ def _complete(
             pixels = {
                 name: image for name in names if (image := _pixels(images[name], condition)) is not None
             }
-            judged = detector.judge(list(pixels.values()))
+            judged = detector.judge_each(list(pixels.values()))
             for name, judgement in zip(pixels, judged, strict=True):
+                if isinstance(judgement, ImageError):
+                    continue
+                if isinstance(judgement, Exception):
+                    raise judgement
                 row: dict[str, Any] = {
                     "image": name,
                     "source": judgement.source,

@@ -20,7 +20,7 @@ from uncanny.images.encode import png_bytes
 from uncanny.images.prepared import read_rgb
 from uncanny.models.base import SentImage, encode_image
 from uncanny.models.painting.canvas import opened
-from uncanny.records.jsonl import write_named
+from uncanny.records.jsonl import write_in_run
 
 RgbPixels = NDArray[np.uint8]
 _NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)
@@ -94,14 +94,14 @@ def compose(pixels: RgbPixels, mask: Mask, painted: Image.Image, file: Path) -> 
     """Write the original's `pixels` with what was `painted` within `mask` to `file`, and read it back.
 
     `painted` may be of another size, to which the original was scaled. Returns the digest of the file. Raises
-    OSError, and StorageError where the file does not have the original's pixels outside the mask.
+    StorageError where it cannot be written, or does not have the original's pixels outside the mask.
     """
     height, width = mask.shape
     if painted.size != (width, height):
         painted = painted.resize((width, height), Image.Resampling.LANCZOS)
     drawn = np.asarray(painted.convert("RGB"))
     data = png_bytes(Image.fromarray(np.where(mask[..., None], drawn, pixels)), COMPRESSION)
-    write_named(file, [data])
+    write_in_run(file, [data])
     written = np.asarray(read_rgb(file)[0])
     if not is_kept(pixels, written, mask):
         raise StorageError(

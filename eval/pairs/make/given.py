@@ -81,12 +81,18 @@ class GivenMasks:
             raise UsageError(
                 f"{self._place} has no COCO instances", remedy="It needs `images` and `annotations`."
             )
-        names = {each.get("id"): each.get("name") for each in _records(document, "categories")}
-        files = {each.get("id"): each.get("file_name") for each in _records(document, "images")}
+        names, files = (
+            {
+                key: each.get(value)
+                for each in _records(document, some)
+                if (key := _key(each, "id")) is not None
+            }
+            for some, value in (("categories", "name"), ("images", "file_name"))
+        )
         for instance in _records(document, "annotations"):
-            file = files.get(instance.get("image_id"))
+            file = files.get(_key(instance, "image_id"))
             if isinstance(file, str):
-                name = names.get(instance.get("category_id"))
+                name = names.get(_key(instance, "category_id"))
                 label = f"the {name}" if isinstance(name, str) and name else _NAMELESS
                 self._instances.setdefault(file, []).append((label, instance))
 
@@ -94,6 +100,11 @@ class GivenMasks:
 def _records(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     listed = document.get(name)
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _key(record: Mapping[str, Any], name: str) -> str | int | None:
+    key = record.get(name)
+    return key if isinstance(key, str | int) else None
 
 
 def _words(name: str) -> str:
@@ -126,6 +137,6 @@ def _drawn(instance: Mapping[str, Any], size: tuple[int, int]) -> Mask:
         else:
             x, y, width, height = instance["bbox"]
             mask |= coco_box_crop((x, y, x + width, y + height), size).on(size)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise UsageError(f"the segmentation of instance {instance.get('id')} cannot be drawn") from error
     return mask

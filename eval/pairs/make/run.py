@@ -26,7 +26,7 @@ from uncanny.agents.pairs import inpainter
 from uncanny.agents.pairs.painted import PaintedFolder
 from uncanny.agents.steps import TAKE_INVENTORY
 from uncanny.client.calls import usage
-from uncanny.errors import StepFailedError, UsageError
+from uncanny.errors import ExtensionError, StepFailedError, UsageError
 from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.pixels.crops import Mask
@@ -67,7 +67,7 @@ from uncanny.models.base import sent_image
 from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
-from uncanny.records.jsonl import write_named
+from uncanny.records.jsonl import write_in_run
 from uncanny.runs.image_task import Images, ImageTask, image_paths, other_models
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.parameters import TableParameters
@@ -299,7 +299,7 @@ class MakeTask(ImageTask[Original]):
             about = _Image(file, image, np.asarray(picture), caption, scope, context)
             original = f"originals/{about.name}.png"
             target = self.folder.path / original
-            await asyncio.to_thread(lambda: write_named(target, [png_bytes(picture, COMPRESSION)]))
+            await asyncio.to_thread(lambda: write_in_run(target, [png_bytes(picture, COMPRESSION)]))
             errors: list[StepError] = []
             candidates: list[Candidate] = []
             why = None
@@ -316,6 +316,10 @@ class MakeTask(ImageTask[Original]):
                 candidates = await scope.side_by_side(made)
             except StepFailedError as failed:
                 errors.append(failed.record)
+            except ExtensionError:
+                raise
+            except UsageError as error:  # a mask that cannot be read, or is of another size
+                errors.append(StepError(agent="image", step=0, kind="unsupported", message=error.message))
         # With some candidates the image is usable already; the rest are tried again.
         some = any(each.rejected is None for each in candidates)
         return self.record(
@@ -384,7 +388,7 @@ class MakeTask(ImageTask[Original]):
             return planned(rejected=Rejection(step="mask", why=str(error)))
         file = self.folder.path / _mask_file(about, number)
         picture = Image.fromarray(mask.astype(np.uint8) * 255)
-        await asyncio.to_thread(lambda: write_named(file, [png_bytes(picture, COMPRESSION)]))
+        await asyncio.to_thread(lambda: write_in_run(file, [png_bytes(picture, COMPRESSION)]))
         try:
             prompt = await self._prompt(about, region)
         except StepFailedError as failed:

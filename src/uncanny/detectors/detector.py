@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from uncanny.detectors.heat_maps import choose, judge_batch, windows
 from uncanny.detectors.loading import Classifier, load_classifier
 from uncanny.detectors.parameters import DetectorParameters
 from uncanny.detectors.views import Box, Heat, on_image
-from uncanny.errors import UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.models.compute import choose_device
 from uncanny.schema import Source
 
@@ -76,7 +77,27 @@ class Detector:
             )
 
     def judge(self, images: Sequence[Image.Image]) -> list[Judgement]:
-        """What it says of RGB images, in their order. Blocking."""
+        """What it says of RGB images, in their order. Blocking.
+
+        Raises ImageError for a shape that is too much for it, and where weights give no number.
+        """
+        judged = self._judged(images)
+        if not all(math.isfinite(each.score or 0.0) for each in judged):
+            raise ImageError(
+                f"{self.described['detector']} gives no number: its weights or the ranges of its input are "
+                "broken",
+                kind="unsupported",
+            )
+        return judged
+
+    def judge_each(self, images: Sequence[Image.Image]) -> list[Judgement | Exception]:
+        """The same, or what went wrong: an image that it cannot judge costs no other."""
+        try:
+            return [*self.judge(images)]
+        except Exception as error:
+            return [error] if len(images) == 1 else [self.judge_each([each])[0] for each in images]
+
+    def _judged(self, images: Sequence[Image.Image]) -> list[Judgement]:
         seen = [self._classifier.view.tensor(image) for image in images]
         if self._classifier.multitask is not None:
             return self._multitask(images, seen)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from uncanny.errors import UsageError
+from uncanny.errors import UncannyError, UsageError, first_line
 from uncanny.wording import counted, shown
 
 REMEDY: Final = "Pass a folder with config.json and weights of an image classifier."
@@ -66,6 +66,11 @@ def check_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / "config.json"
     config = read_object(path)
+    if (folder / "adapter_config.json").exists():
+        raise UsageError(
+            f"{folder} holds an adapter beside a model, which may name another model to load",
+            remedy="Merge the adapter into the model first.",
+        )
     for each in _objects(config):
         for key in ("architecture", "backbone"):
             name = each.get(key)
@@ -84,6 +89,20 @@ def check_config(folder: Path) -> dict[str, Any]:
                     remedy=f"Of model_args it takes {', '.join(sorted(_TIMM_ARGUMENTS))}.",
                 )
     return config
+
+
+@contextmanager
+def loading(folder: Path, what: str, remedy: str = REMEDY) -> Iterator[None]:
+    """Whatever libraries raise on a folder that is not `what` is a UsageError, but for an ImportError."""
+    try:
+        yield
+    except (UncannyError, ImportError):
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{folder} cannot be loaded as {what} ({type(error).__name__}: {first_line(error)})"[:400],
+            remedy=remedy,
+        ) from error
 
 
 def check_whole(folder: Path, info: Mapping[str, Any], *, new: str | None = None) -> None:

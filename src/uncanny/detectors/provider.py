@@ -17,7 +17,7 @@ from uncanny.errors import ModelUnusableError
 from uncanny.images.prepared import read_rgb
 from uncanny.models.base import COMMON_MEDIA_TYPES, Capabilities, ModelProvider, ModelRequest, ModelResponse
 from uncanny.models.registry import DETECTOR, ModelId, weights_place
-from uncanny.records.jsonl import write_atomically
+from uncanny.records.jsonl import write_in_run
 
 HEAT_MAPS: Final = "heat_maps"
 """The folder of heat maps in a run's folder."""
@@ -102,7 +102,7 @@ class AskedDetector:
         """What it says of an image file, and the keys of the record that all protocols have.
 
         Its heat map is written into the folder `run`, under the `digest` of the file: copies share it. Raises
-        as `judge`, and OSError.
+        as `judge`, and StorageError.
         """
         judgement = await self.judge(file)
         keys: dict[str, Any] = {"source": judgement.source, "score": judgement.score}
@@ -134,7 +134,7 @@ class AskedDetector:
             except Exception as error:  # of one image, which costs no other
                 found[number] = error
         try:
-            judged: list[Judgement | Exception] = [*self.open().judge(list(images.values()))]
+            judged = self.open().judge_each(list(images.values()))
         except Exception as error:  # each image that waits is told
             judged = [error] * len(images)
         for number, judgement in zip(images, judged, strict=True):
@@ -143,12 +143,11 @@ class AskedDetector:
 
 
 def write_heat_map(path: Path, heat: Heat) -> None:
-    """A map (height, width), 0–1, as a grey PNG of 8 bits; its folder is made. Raises OSError."""
+    """A map (height, width), 0–1, as a grey PNG of 8 bits; its folder is made. Raises StorageError."""
     import numpy as np
     from PIL import Image
 
     from uncanny.images.encode import png_bytes
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     picture = Image.fromarray(np.round(heat * 255).astype(np.uint8))
-    write_atomically(path, [png_bytes(picture)])
+    write_in_run(path, [png_bytes(picture)])

@@ -6,6 +6,7 @@ compare the tensors with theirs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from uncanny.errors import UsageError
+from uncanny.errors import ImageError, UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +24,8 @@ Heat = NDArray[np.float32]
 Box = tuple[float, float, float, float]
 IMAGENET_MEAN: Final = (0.485, 0.456, 0.406)
 IMAGENET_STD: Final = (0.229, 0.224, 0.225)
+# More than any detector needs; an image of one row of pixels would be enlarged to billions.
+_MOST_PIXELS: Final = 2**26
 _RESAMPLING: Final[Mapping[str, Image.Resampling]] = {
     "bilinear": Image.Resampling.BILINEAR,
     "bicubic": Image.Resampling.BICUBIC,
@@ -53,11 +56,17 @@ class View:
     def tensor(self, image: Image.Image) -> tuple[Tensor, Box]:
         """The tensor (3, height, width) of an RGB image, and the box (x0, y0, x1, y1) of it that is shown.
 
-        The box is in pixels of `image`, and reaches outside where a crop is larger than the image.
+        The box is in pixels of `image`, and reaches outside where a crop is larger than the image. Raises
+        ImageError for an image so much longer than wide that it would need gigabytes.
         """
         import torch
 
         height, width = self._resized(image.width, image.height)
+        if max(height * width, math.prod(self.crop or ())) > _MOST_PIXELS > image.width * image.height:
+            raise ImageError(
+                f"{image.width} × {image.height} pixels, resized for the detector, are too many",
+                kind="unsupported",
+            )
         pixels = image.convert("RGB")
         if (width, height) != image.size:
             pixels = pixels.resize((width, height), self.resample)

@@ -225,6 +225,17 @@ def write_named(path: Path, chunks: Iterable[bytes]) -> None:
     write_atomically(path, chunks)
 
 
+def write_in_run(path: Path, chunks: Iterable[bytes]) -> None:
+    """The same for a file of a run under way, which ends where it cannot be kept. Raises StorageError."""
+    try:
+        write_named(path, chunks)
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror or error}",
+            remedy="Free some disk space and run the same again.",
+        ) from error
+
+
 def make_folder_of(path: Path) -> None:
     """Make the folders that a file which a user named goes to. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -35,6 +35,8 @@ _HELD_HERE: set[Path] = set()
 # it is replaced as a whole, and never read.
 _FILES = (LOCK, "run.json", "vllm.log", TABLE)
 _PATTERNS = ("*.jsonl", "*.index", "vllm-*.log")
+# Of runs that make pictures, and take up again what they made.
+_PICTURES = ("originals", "masks", "painted", "edited", "heat_maps")
 
 
 class RunFolder:
@@ -107,6 +109,9 @@ class RunFolder:
         for file in (*(self.path / name for name in _FILES), *named):
             _check_kind(file, stat.S_ISREG, "file", writes=writes)
         check_no_links(self.answers, writes=writes)
+        if writes:
+            for name in _PICTURES:
+                check_no_links(self.path / name)
 
     def begun(self) -> bool:
         """Whether anything was asked or recorded here, but that images cannot be read: no model said that."""
@@ -317,9 +322,17 @@ def check_within(folder: Path, named_by: Path, paths: Iterable[Path], *, remedy:
     """
     inside = folder.resolve()
     for path in paths:
-        if not path.resolve().is_relative_to(inside):
+        if not _resolved(path).is_relative_to(inside):
             raise UsageError(f"{named_by} names {path}, which is not in {folder}", remedy=remedy)
     confine(folder, inside)
+
+
+def _resolved(path: Path) -> Path:
+    """Where it leads; nowhere for what cannot be a path."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):  # a zero byte, or links in a circle
+        return Path(os.sep)
 
 
 def _check_kind(path: Path, is_kind: Any, kind: str, *, writes: bool = False) -> bool:

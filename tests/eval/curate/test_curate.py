@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import permutations
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -272,3 +273,22 @@ def test_no_prompt_of_the_papers_is_used() -> None:
     texts = " ".join(prompt_set("curate").texts().values())
     for theirs in ("captured in a real scene", "blurred for privacy reasons", "respond with 'Yes'"):
         assert theirs not in texts
+
+
+def test_a_pool_that_cannot_be_read_matches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Likeness:
+        described: ClassVar = {"clip": "none"}
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def image(self, _: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+            return np.array([1.0, 0.0])
+
+    monkeypatch.setattr("uncanny.eval.common.similarity.clip.Clip", Likeness)
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
+    (tmp_path / "b.png").write_bytes(b"no picture")
+    for name, other in (("a", "b"), ("b", "a"), ("b", "b")):
+        ours, theirs = (DescribedImage(id="1", original=f"{each}.png") for each in (name, other))
+        found = uncanny.curate.references([ours], pool=[theirs], clip=tmp_path, root=tmp_path, least=0)
+        assert found.references[0].reference is None

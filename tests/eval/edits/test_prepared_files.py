@@ -277,3 +277,16 @@ def test_opencvs_features_are_those_of_the_paper() -> None:
     ours = quality.QualityBRISQUE_computeFeatures(image)[0]
     assert ours[0] == pytest.approx(shape, abs=0.05)
     assert ours[1] == pytest.approx((left**2 + right**2) / 2, rel=0.02)
+
+
+def test_long_ids_and_images_of_one_row_cost_no_other_crop(tmp_path: Path) -> None:
+    for name, size in (("a", (12, 10)), ("b", (100_000, 1))):
+        Image.new("RGB", size).save(tmp_path / f"{name}.png")
+    pairs = [
+        uncanny.edits.EditPair(id=each, original=f"{name}.png", edited=f"{name}.png")
+        for each, name in (("é" * 300, "a"), ("é" * 301, "a"), ("wide", "b"))
+    ]
+    crops = uncanny.edits.crop(pairs, out=tmp_path / "crops", root=tmp_path, side=64, short_side=64)
+    assert len(crops.windows) == 2
+    assert list(crops.failed) == ["wide"]
+    assert len(list((tmp_path / "crops/edited").iterdir())) == 2

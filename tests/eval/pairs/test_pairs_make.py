@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from binascii import a2b_base64
 from functools import partial
@@ -21,8 +22,10 @@ from uncanny.demo.pairs.inpaint import DISTORTIONS, distorted
 from uncanny.errors import AnswerError, UsageError
 from uncanny.eval.pairs.data import load_made
 from uncanny.eval.pairs.make.compose import outside_painted, working
+from uncanny.eval.pairs.make.given import GivenMasks
 from uncanny.eval.pairs.make.outline import region_mask
 from uncanny.eval.pairs.make.regions import Region
+from uncanny.records.jsonl import write_named
 
 pytest.importorskip("cv2")
 
@@ -250,3 +253,60 @@ def test_outside_painted_is_measured_at_the_size_that_was_sent(tmp_path: Path) -
     drawn[:18, 24:] ^= 255  # half of what is outside, and nothing of what is inside
     assert outside_painted(inputs, Image.fromarray(drawn)) == 0.5
     assert outside_painted(working(before, np.ones_like(mask), 48), sent) is None
+
+
+def test_a_mask_of_another_size_costs_its_image_alone(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "pictures", 2)
+    mask_file(tmp_path / "masks" / "picture-0.png", (2, 2, 9, 9), (20, 20))
+    mask_file(tmp_path / "masks" / "picture-1.png", (20, 20, 50, 50))
+    run = uncanny.pairs.make(
+        images, inpainter="demo", out=tmp_path / "pairs", masks=tmp_path / "masks", attempts=1
+    )
+    bad, good = run.originals
+    assert (bad.status, good.status) == ("failed", "ok")
+    assert "20 × 20" in bad.errors[0].message
+
+
+@pytest.mark.parametrize(("key", "found"), [("id", 1), ("image_id", 0), ("category_id", 1)])
+def test_coco_keys_that_are_lists_are_no_keys(tmp_path: Path, key: str, found: int) -> None:
+    document: dict[str, Any] = {
+        "images": [{"id": 1, "file_name": "a.png"}, {"id": [1], "file_name": "b.png"}],
+        "categories": [{"id": {}, "name": "cup"}],
+        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5], key: [2]}],
+    }
+    (tmp_path / "coco.json").write_text(json.dumps(document))
+    if not found:
+        with pytest.raises(UsageError, match="contains no masks"):
+            GivenMasks(tmp_path / "coco.json")
+        return
+    regions = GivenMasks(tmp_path / "coco.json").regions(Path("a.png"), (20, 20), 9)
+    assert [each.hint.name for each in regions] == ["the masked area"]
+
+
+def test_a_folder_with_links_is_not_painted_into(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "edited").symlink_to(elsewhere)
+    with pytest.raises(UsageError, match="edited"):
+        uncanny.pairs.make(
+            pictures(tmp_path / "pictures"), inpainter="demo", out=tmp_path / "pairs", attempts=1
+        )
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("folder", ["painted", "edited"])
+def test_a_full_disk_ends_the_run_and_loses_no_painted_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    def full(path: Path, chunks: Any) -> None:
+        if path.parent.name == folder:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_named(path, chunks)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("uncanny.records.jsonl.write_named", full)
+        run = made(tmp_path, attempts=1)
+    assert run.summary.state == "stopped"
+    assert run.made() == 0
+    assert made(tmp_path, attempts=1).made() == 1

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -312,3 +313,35 @@ def test_a_fault_that_is_everywhere_has_no_drafts_and_is_named(tmp_path: Path) -
         assert (result.kept, len(result.drafts)) == (1, 0)
         assert result.undrafted == [written(result)[0]["id"]]
         assert "No questions about 1 kept pair, as fewer than three places" in str(result)
+
+
+def test_candidates_from_elsewhere_are_checked(tmp_path: Path) -> None:
+    run = made(tmp_path, attempts=2)
+    file = run.path / "candidates.jsonl"
+    record = json.loads(file.read_text())
+    first, second = record["candidates"]
+    for change, told in (
+        ({"id": first["id"]}, "is there twice"),
+        ({"mask": None}, "has no mask or original"),
+        ({"edited": "../../secret.png"}, "is not in"),
+        ({"edited": "edited/\0.png"}, "is not in"),
+    ):
+        file.write_text(json.dumps(record | {"candidates": [first, second | change]}) + "\n")
+        with pytest.raises(UsageError, match=told):
+            load_made(run.path)
+
+
+def test_a_kill_between_both_files_is_not_taken_for_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made(tmp_path, attempts=2)
+    uncanny.pairs.screen(run)
+    first, second = passed(run.path)
+    judge(run.path, {first.candidate: "accept"})
+    uncanny.pairs.items(run)
+    judge(run.path, {second.candidate: "accept"})
+    with monkeypatch.context() as patched:
+        patched.setattr("uncanny.eval.pairs.items.write_items", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            uncanny.pairs.items(run)
+    assert uncanny.pairs.items(run).kept == 2

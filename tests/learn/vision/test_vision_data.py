@@ -160,3 +160,9 @@ def test_masks_of_ablations_take_the_place_of_artifacts(tmp_path: Path) -> None:
     Image.fromarray(np.eye(48, dtype=np.uint8) * 255).save(masks / "0001.png")
     given = Alignment("saliency", masks).mask(generated, image, classes, 0)
     assert (given > 0).sum() == 48
+
+
+def test_an_image_of_one_column_is_not_enlarged_to_billions() -> None:
+    image, classes = Image.new("RGB", (1, 50_000)), np.zeros((50_000, 1), np.uint8)
+    changes = Changes(64, (100, 100), (0.5, 2.0))
+    assert changes.apply(image, classes, False, np.random.default_rng(0))[0].size == (64, 64)

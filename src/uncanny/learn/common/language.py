@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from uncanny.detectors.folder import check_config
+from uncanny.detectors.folder import check_config, check_whole, loading
 from uncanny.errors import UncannyError, UsageError
 from uncanny.learn.common.machine import dtype_of
 from uncanny.learn.common.parameters import AdapterParameters, LanguageParameters, PixelParameters
@@ -34,21 +34,21 @@ class LanguageModel:
 
         folder = base_folder(parameters)
         check_config(folder)
+        processors: Any = AutoProcessor
+        models: Any = AutoModelForImageTextToText
+        remedy = "Pass a model that transformers loads with AutoModelForImageTextToText."
         try:
-            processors: Any = AutoProcessor
-            self.processor: Any = processors.from_pretrained(str(folder), **_LOCAL)
-            self.model: Any = AutoModelForImageTextToText.from_pretrained(
-                str(folder), dtype=dtype_of(parameters, device), **_LOCAL
-            )
+            with loading(folder, "a vision-language model", remedy):
+                self.processor: Any = processors.from_pretrained(str(folder), **_LOCAL)
+                loaded = models.from_pretrained(
+                    str(folder), dtype=dtype_of(parameters, device), output_loading_info=True, **_LOCAL
+                )
+                self.model: Any = loaded[0]
+                check_whole(folder, loaded[1])
         except ImportError as error:  # processors of Qwen-VL want torchvision, and only now say so
             raise UsageError(
                 f"{folder} cannot be loaded: {str(error).strip().partition('. ')[0]}",
                 remedy="Install what is missing, in the build that belongs to your torch.",
-            ) from error
-        except (OSError, ValueError, KeyError) as error:
-            raise UsageError(
-                f"{folder} cannot be loaded as a vision-language model: {str(error).splitlines()[0]}",
-                remedy="Pass a model that transformers loads with AutoModelForImageTextToText.",
             ) from error
         if getattr(self.processor, "tokenizer", None) is None or not self.processor.chat_template:
             raise UsageError(

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from uncanny.errors import UncannyError
 from uncanny.learn.common.machine import peak_memory
 from uncanny.learn.common.parameters import LearnParameters
 from uncanny.learn.common.session import LearnSession, StopTrainingError, mark_whole, step_of
@@ -96,13 +97,19 @@ def train(trainer: Any, session: LearnSession, callback: RunCallback) -> None:
     """Train to the end, from the last whole checkpoint on.
 
     Ctrl-C and SIGTERM end it after the step in progress, with a checkpoint; a second Ctrl-C ends it at once.
-    Raises StopTrainingError then, which `training` takes.
+    Raises StopTrainingError then, which `training` takes; UncannyError where weights are no longer numbers.
     """
     trainer.remove_callback(PrinterCallback)
     with _stopping(callback):
         trainer.train(resume_from_checkpoint=None if session.resumed is None else str(session.resumed))
     if callback.stop and trainer.state.global_step < trainer.state.max_steps:
         raise StopTrainingError
+    trained = (each for each in trainer.model.parameters() if each.requires_grad)
+    if not all(bool(each.isfinite().all()) for each in trained):
+        raise UncannyError(
+            "Training diverged: some weights are no longer finite numbers",
+            remedy="Train in another folder, with a lower learning rate.",
+        )
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def _train(
 
     device = device_of(parameters)
     model = LanguageModel(parameters, device)
-    special = [each for each in model.processor.tokenizer.all_special_tokens if len(each) > 1]
+    special = special_tokens(model.processor.tokenizer)
     given = {name: examples(name, special) for name in ("train", "test")}
     turns = max(each.turns for each in given["train"])
     collator = _collator(model, given["train"])
@@ -160,6 +160,12 @@ def _train(
             "published": published_rows(),
         }
     )
+
+
+def special_tokens(tokenizer: Any) -> list[str]:
+    """What a text must not contain; not all of them have a name or are listed by the tokenizer's settings."""
+    added = (each.content for each in tokenizer.added_tokens_decoder.values() if each.special)
+    return [each for each in dict.fromkeys((*tokenizer.all_special_tokens, *added)) if len(each) > 1]
 
 
 def _collator(model: LanguageModel, examples: Sequence[Example]) -> Any:

@@ -18,7 +18,7 @@ import transformers
 from torch import Tensor, nn
 
 from uncanny.detectors.attention import AttentionMap, attention_map
-from uncanny.detectors.folder import check_config, check_whole
+from uncanny.detectors.folder import check_config, check_whole, loading
 from uncanny.detectors.views import View
 from uncanny.errors import UncannyError, UsageError
 from uncanny.learn.vision.losses import alignment_loss, artifact_map
@@ -99,12 +99,14 @@ def new_detector(
     Raises UsageError for weights of another kind of model, and for a folder that lacks some.
     """
     check_config(folder)
-    config = transformers.AutoConfig.from_pretrained(folder, **_HERE)
-    kind = config.model_type
-    pooled = {"add_pooling_layer": False} if kind in ("vit", "deit") else {}
     load: Any = transformers.AutoModel.from_pretrained
-    backbone, info = load(folder, attn_implementation="eager", output_loading_info=True, **_HERE, **pooled)
-    check_whole(folder, info)
+    with loading(folder, "a vision transformer", "Pass a folder of transformers, such as DINOv2."):
+        config = transformers.AutoConfig.from_pretrained(folder, **_HERE)
+        kind = config.model_type
+        pooled = {"add_pooling_layer": False} if kind in ("vit", "deit") else {}
+        eager = {"attn_implementation": "eager", "output_loading_info": True}
+        backbone, info = load(folder, **eager, **_HERE, **pooled)
+        check_whole(folder, info)
     names = [name for name, _ in backbone.named_parameters()]
     if not any(name.endswith("cls_token") for name in names):
         raise UsageError(

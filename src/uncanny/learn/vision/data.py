@@ -35,6 +35,8 @@ Classes = NDArray[np.uint8]
 UNNAMED: Final = 254
 # So that a crop has something to choose from, and the whole image, as it is asked about, is one of them.
 _MOST_ENLARGED: Final = 8 / 7
+# The longer side, in sides of the square.
+_MOST_LONG: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +181,9 @@ class Changes:
             size = (enlarged, enlarged)
         else:
             low, high = self.resize
-            scale = self.side / min(image.size) * float(np.exp(rng.uniform(np.log(low), np.log(high))))
+            # As far as it is seen later, however long and narrow it is.
+            whole = min(self.side / min(image.size), _MOST_LONG * self.side / max(image.size))
+            scale = whole * float(np.exp(rng.uniform(np.log(low), np.log(high))))
             size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         image = image.resize(size, Image.Resampling.BICUBIC)
         labels = Image.fromarray(classes).resize(size, Image.Resampling.NEAREST)

@@ -79,6 +79,8 @@ def detector(data: str | PathLike[str], parameters: DetectorTraining) -> LearnRu
     require(protocols()[TASK].packages)
     path = path_of("data", data)
     files = {"train": path} | ({} if parameters.held_out is None else {"test": Path(parameters.held_out)})
+    # Of an ablation: other masks are other data.
+    files |= {} if parameters.masks is None else {"masks": Path(parameters.masks)}
     with training(TASK, parameters, data=files, plan={}) as session:
         if not session.finished:
             splits = _splits(parameters, path)

@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from uncanny.detectors.folder import check_config
+from uncanny.detectors.folder import check_config, loading
 from uncanny.detectors.multitask import MARK, Aspect
 from uncanny.errors import UsageError
 from uncanny.learn.common.card import detector_words, write_card
@@ -167,16 +167,18 @@ def _model(parameters: MultitaskTraining) -> Any:
             f"{option('base')} must be a model that was trained for artifacts",
             remedy=f"Train one with {option('task')} pixels, and pass its folder `model`.",
         )
-    if is_multitask:
-        return Multitask.load(folder)
-    check_config(folder)
-    config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    if len(getattr(config, "depths", ())) != 4:
-        raise UsageError(
-            f"{option('base')} is a {config.model_type}, which is not a backbone of four stages",
-            remedy="Pass a Swin Transformer.",
-        )
-    return Multitask.new(config, View(shortest=SIDE), channels=parameters.head_channels, weights=folder)
+    with loading(folder, "a multitask model or a backbone", "Pass a Swin Transformer."):
+        if is_multitask:
+            return Multitask.load(folder)
+        check_config(folder)
+        here = {"local_files_only": True, "trust_remote_code": False}
+        config = transformers.AutoConfig.from_pretrained(folder, **here)
+        if len(getattr(config, "depths", ())) != 4:
+            raise UsageError(
+                f"{option('base')} is a {config.model_type}, which is not a backbone of four stages",
+                remedy="Pass a Swin Transformer.",
+            )
+        return Multitask.new(config, View(shortest=SIDE), channels=parameters.head_channels, weights=folder)
 
 
 def _groups(module: Any, parameters: MultitaskTraining) -> tuple[list[Any], list[dict[str, Any]]]:

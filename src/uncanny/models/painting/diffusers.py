@@ -11,7 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, text_of
+from uncanny.errors import (
+    ModelUnusableError,
+    ProviderError,
+    RequestRejectedError,
+    StorageError,
+    TransientError,
+    text_of,
+)
 from uncanny.extras import install_hint
 from uncanny.files.digests import folder_digest
 from uncanny.images.encode import png_bytes
@@ -65,7 +72,7 @@ class DiffusersProvider(ModelProvider):
                 self._pipeline, self._served = _loaded(self.name, self._model)
         try:
             return self._painted(request, painting)
-        except ProviderError:
+        except (ProviderError, StorageError):
             raise
         except Exception as error:
             message = f"{self.name}: {one_line(text_of(error), ())}"

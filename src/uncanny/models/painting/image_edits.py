@@ -7,15 +7,17 @@ under the names that servers of diffusion models have for them, unless they turn
 
 from __future__ import annotations
 
+import asyncio
 import binascii
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Any, Final
 
 import httpx2
-from PIL import Image, ImageOps
+from PIL import ImageOps
 
+from uncanny.errors import ImageError, RequestRejectedError
 from uncanny.images.encode import png_bytes
+from uncanny.images.prepared import read_rgb
 from uncanny.models.base import ModelRequest, ModelResponse, Tokens
 from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body
@@ -71,7 +73,8 @@ async def edit_image(
                 raise
             left_out.add(refused)
         else:
-            painted, resampled = _brought_back(_picture(content, context), canvas)
+            data = _picture(content, context)
+            painted, resampled = await asyncio.to_thread(_brought_back, data, canvas)
             return ModelResponse(
                 request.painting.keep(painted, sent, resampled=resampled),
                 tokens=_tokens(content.get("usage")),
@@ -122,11 +125,16 @@ def _transparent(canvas: Canvas) -> bytes:
 
 
 def _picture(content: Mapping[str, Any], context: ErrorContext) -> bytes:
-    """Raises TransientError where there is none."""
+    """Raises TransientError where there is none, RequestRejectedError where only an address came."""
     data = content.get("data")
     first = data[0] if isinstance(data, list) and data else None
     encoded = first.get("b64_json") if isinstance(first, dict) else None
     if not isinstance(encoded, str):
+        if isinstance(first, dict) and isinstance(first.get("url"), str):
+            raise RequestRejectedError(
+                f"{context.name} answers with the address of a picture, which uncanny does not open",
+                remedy="Have the server answer with `b64_json`.",
+            )
         raise bad_body(context, "no picture in it (data[0].b64_json)")
     try:
         return binascii.a2b_base64(encoded)
@@ -140,10 +148,10 @@ def _brought_back(data: bytes, canvas: Canvas) -> tuple[bytes, bool]:
     Bytes that are no picture stay as they are, for whoever reads them.
     """
     try:
-        with Image.open(BytesIO(data)) as painted:
-            return png_bytes(canvas.back(painted), 1), canvas.resamples(painted)
-    except Exception:  # decoders raise all kinds of errors on hostile bytes
+        painted, _ = read_rgb(data)
+    except ImageError:
         return data, False
+    return png_bytes(canvas.back(painted), 1), canvas.resamples(painted)
 
 
 def _tokens(usage: object) -> Tokens:
