@@ -321,7 +321,7 @@ class AnswerError(UncannyError):
 class ProviderError(UncannyError):
     """One call to a model failed."""
 
-    def reason(self, name: str) -> str:
+    def message_without(self, name: str) -> str:
         """The message with its marks, for a sentence that has said which model, `name`, it is about."""
         return marked(self.message).removeprefix(f"{name}: ")
 

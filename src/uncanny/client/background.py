@@ -173,14 +173,14 @@ class Background(Discount[BackgroundApi]):
         try:
             handed_in = await self._apis[name].submit(request)
         except NothingThereError as error:
-            raise self._not_taken(name, error.reason(name)) from error
+            raise self._not_taken(name, error.message_without(name)) from error
         except (RequestRejectedError, TransientError) as error:
             # Where the server took it and gave no id, nobody can wait for it: that is a try, too.
             if isinstance(error, TransientError) and error.kind != "bad_body":
                 raise
             self._not_accepted[name] += 1
             if name not in self._accepting and self._not_accepted[name] >= FAILURES:
-                raise self._not_taken(name, error.reason(name)) from error
+                raise self._not_taken(name, error.message_without(name)) from error
             return error
         self._accepting.add(name)
         entry = self._entries[key] = BackgroundEntry(

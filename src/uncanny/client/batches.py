@@ -266,7 +266,7 @@ class Batches(Discount[BatchApi]):
                 return await api.submit(batch.tag, self._files.lines(batch.tag))
             except (NothingThereError, RequestRejectedError) as error:
                 self._end(batch)
-                raise self._not_taken(batch.model, error.reason(batch.model)) from error
+                raise self._not_taken(batch.model, error.message_without(batch.model)) from error
             except OSError as error:
                 self._end(batch)
                 raise unreadable(self._files.lines(batch.tag), error) from error

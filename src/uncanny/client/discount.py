@@ -201,7 +201,7 @@ class Discount(ABC, Generic[Api]):
                 if clock() - began >= self._patience_s:
                     raise ModelDownError(
                         f"{model} did not say for {self._patience_s:.0f} s what became of questions "
-                        f"{self._way}: {error.reason(model)}",
+                        f"{self._way}: {error.message_without(model)}",
                         remedy="Run the same again when it is back; what was handed in goes on meanwhile.",
                     ) from error
                 await asyncio.sleep(max(pause, error.retry_after or 0.0))
@@ -209,7 +209,8 @@ class Discount(ABC, Generic[Api]):
             except (NothingThereError, RequestRejectedError) as error:
                 lines = "all lines" if noted is None else f"only the lines with {noted}"
                 raise ModelUnusableError(
-                    f"{model} does not say what became of questions {self._way}: {error.reason(model)}",
+                    f"{model} does not say what became of questions {self._way}: "
+                    f"{error.message_without(model)}",
                     remedy="Use the key of the account that handed it in. To give it up and ask again, "
                     f"delete {lines} from {self._journal}.",
                 ) from error

@@ -330,7 +330,7 @@ class Breaker:
             self._failures, self._since = 0, self.clock()
         self._inputs.add(about)
         self._failures += 1
-        reason = error.reason(self._model)
+        reason = error.message_without(self._model)
         unreached = error.kind == "connection"
         if unreached and not self._answered:
             self._unreached[reason] = None
@@ -377,7 +377,7 @@ class Breaker:
         self._rejections += 1
         if self._answered or self._rejections < FAILURES:
             return
-        reason = error.reason(self._model)
+        reason = error.message_without(self._model)
         if isinstance(error, ProviderDefectError):
             raise ModelDownError(
                 f"{self._model} failed on each of the first {self._rejections} requests: {reason}",

@@ -259,4 +259,4 @@ def _is_awaited(replica: Replica) -> bool:
 
 
 def _sentence(replica: Replica, what: str, error: ProviderError) -> Words:
-    return Words(f"{replica.place} {what}: {error.reason(replica.endpoint.name)}")
+    return Words(f"{replica.place} {what}: {error.message_without(replica.endpoint.name)}")

@@ -125,7 +125,7 @@ def spending_lines(end: RunEnd) -> list[str]:
         cached = f" ({share(from_cache, tokens_in)} cached)"
     return [
         f"Calls    {spending.calls:,}"
-        + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
+        + (f", {counted(spending.replayed, 'answer')} reused" if spending.replayed else "")
         + (f" ({outcomes})" if outcomes else ""),
         f"Tokens   {_least(spending, count(tokens_in), 'input_tokens')} in{cached}, "
         f"{_least(spending, count(tokens_out), 'output_tokens')} out",
