@@ -34,6 +34,12 @@ def test_without_an_exception_the_end_of_the_log_is_the_cause() -> None:
     assert cause_lines(ARGUMENTS.splitlines())[-1] == "vllm: error: unrecognized arguments: --no-such-flag"
 
 
+def test_no_frame_of_an_unfinished_traceback_is_a_cause() -> None:
+    lines = ENGINE.splitlines()
+    assert cause_lines(lines[1:6]) == []
+    assert cause_lines(lines[7:10]) == []
+
+
 def test_an_empty_log_has_no_cause() -> None:
     assert cause_lines([]) == []
 

@@ -156,7 +156,7 @@ if __name__ == "__main__":
 
 _NOISE = re.compile(
     r"""^(?:\([^()]*\)\ )?                                   # which process: (APIServer pid=7)
-    (?:(?:INFO|WARNING)\ |(?:ERROR\ \S+\ \S+\ \[[^][]*\])?  # its logger: ERROR 01-31 12:00:00 [core.py:12]
+    (?:(?:INFO|WARNING)\ |(?:ERROR\ \S+\ \S+\ \[[^][]*\]\ )?  # its logger: ERROR 01-31 12:00:00 [core.py:12]
     (?:\ {4,}|\ \ File\ "|\ \ warnings\.|[\ ^~]*$|Traceback\ |\S+Warning:\ |\S+\ \S*Warning:\ ))""",
     re.VERBOSE,
 )
