@@ -57,6 +57,7 @@ def test_the_fault_is_small_and_in_its_box(wrong: Picture, clean: Picture) -> No
     assert [each.name for each in clean.objects] == [each.name for each in wrong.objects]
 
 
+@pytest.mark.slow
 @EACH_PAIR
 def test_a_pair_differs_only_where_the_fault_is(wrong: Picture, clean: Picture) -> None:
     """But for what the encoder makes of it: 16 pixels around the fault, and noise elsewhere.
