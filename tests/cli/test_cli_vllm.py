@@ -181,16 +181,6 @@ def test_words_of_vllm_before_the_dashes_are_unexpected(options: tuple[str, ...]
     assert "Got unexpected extra words (other 100). Options of vLLM come after --." in done.err
 
 
-def test_a_log_belongs_to_one_server(tmp_path: Path) -> None:
-    log = tmp_path / "vllm.log"
-    with up(tmp_path, model="sleeps") as running:
-        while not running.servers():
-            time.sleep(0.05)
-        done = uncanny_here("vllm", "up", "m", "--port", "0", "--log", log, env=OWN)
-    assert done.code == 2
-    assert f"{log} is the log of another vLLM server that is running. Pass another with --log" in done.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

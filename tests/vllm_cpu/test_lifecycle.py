@@ -16,7 +16,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -47,11 +47,14 @@ class Watched:
     def _look(self) -> None:
         while not self._ended.wait(0.1):
             try:
-                for each in psutil.Process(self.process.pid).children(recursive=True):
-                    # Engines call themselves so some time after their start.
-                    self.started[each] = " ".join(each.cmdline())
+                children = psutil.Process(self.process.pid).children(recursive=True)
             except psutil.Error:
                 continue
+            for each in children:
+                # One that is dead and not yet waited for has no command line. Those behind it have.
+                with suppress(psutil.Error):
+                    # Engines call themselves so some time after their start.
+                    self.started[each] = " ".join(each.cmdline())
 
     def finish(self) -> Done:
         done = finish(self.process, PATIENCE_S)

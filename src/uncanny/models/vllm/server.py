@@ -25,7 +25,7 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 import httpx2
 import orjson
@@ -39,7 +39,7 @@ from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
 from uncanny.settings import secrets
-from uncanny.wording import counted, marked, option, server_address
+from uncanny.wording import counted, marked, server_address
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
@@ -120,7 +120,6 @@ class VllmServer:
         self._ready_timeout_s = ready_timeout_s
         self._max_restarts, self._on_restart = max_restarts, on_restart
         self._claim: socket.socket | None = None
-        self._log: BinaryIO | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self._group: int | None = None
         self._log_start = 0
@@ -155,7 +154,6 @@ class VllmServer:
         self._port = _free_port(self._port)
         self._claim = _claim(self._port)
         try:
-            self._log = _own_log(self.log_path)
             self._start()
             if (problem := await self._problem(starts=True)) is not None:
                 raise self._unusable(problem)
@@ -173,9 +171,8 @@ class VllmServer:
         try:
             await self._stop()
         finally:
-            for each in (self._claim, self._log):
-                if each is not None:
-                    each.close()
+            if self._claim is not None:
+                self._claim.close()
 
     async def revive(self) -> None:
         """Return when the server answers, having started it again where it has died.
@@ -315,25 +312,6 @@ def _claim(port: int) -> socket.socket | None:
             return None
         raise _taken(port, error) from error
     return claim
-
-
-def _own_log(path: Path) -> BinaryIO:
-    """A server's log, kept from other commands of ours until this is closed: its end says why it died."""
-    import fcntl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    log = path.open("ab")
-    try:
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        log.close()
-        raise UsageError(
-            f"{path} is the log of another vLLM server that is running",
-            remedy=f"Pass another with {option('log_path')}.",
-        ) from error
-    except OSError:
-        pass  # the file system has no locks
-    return log
 
 
 def _taken(port: int, error: OSError) -> UsageError:
