@@ -30,6 +30,7 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
+from tests.runs.test_e2e_batches import entries, killed_when_submitted
 
 IMAGES = 4
 LINES = IMAGES - 1
@@ -134,6 +135,32 @@ def test_results_that_are_cut_off_on_the_way_are_fetched_again(provider: str, im
     with serving() as server, between(server, change) as odd:
         assert annotated(images, odd, run, *BATCH, provider=provider).code == 0
         assert (len(fetched), server.stats()["batch_lines"], server.requests()) == (3, LINES, 1)
+    assert run.statuses() == {"ok": IMAGES}
+
+
+def test_answers_that_are_here_are_used_where_the_provider_has_no_results_any_more(
+    images: Path, run: Run
+) -> None:
+    """A line is missing; what is here is paid for, and that line alone is asked again."""
+    gone: list[str] = []
+
+    def change(request: Request, _: Callable[[], Response]) -> Response | None:
+        return Response(b'{"error": {"message": "No such file"}}', 404) if request.path in gone else None
+
+    with serving(batch_seconds=1.0) as server, between(server, change) as odd:
+        arguments = killed_when_submitted(images, odd, run)
+        (batch,) = [each for each in entries(run) if each["event"] == "submitted"]
+        time.sleep(1.2)
+        with urlopen(f"{server.v1}/batches/{batch['id']}", timeout=30) as reply:
+            path = f"/v1/files/{orjson.loads(reply.read())['output_file_id']}/content"
+        with urlopen(f"{server.url}{path}", timeout=30) as reply:
+            lines = reply.read().splitlines(keepends=True)
+        assert len(lines) == LINES
+        (run.path / f"batches/{batch['tag']}.results.jsonl").write_bytes(b"".join(lines[1:]))
+        gone.append(path)
+        assert uncanny_here(*arguments).code == 0
+        # One question goes ahead of the batch, and now that line.
+        assert (server.stats()["batch_lines"], server.requests()) == (LINES, 2)
     assert run.statuses() == {"ok": IMAGES}
 
 
