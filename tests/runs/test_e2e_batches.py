@@ -406,8 +406,8 @@ def test_results_that_are_gone_or_changed_under_way_are_fetched_again(
     fetch = Batches._fetch
     damaged: list[Path] = []
 
-    async def fetched(self: Batches, batch: Any) -> None:
-        await fetch(self, batch)
+    async def fetched(self: Batches, batch: Any, **more: Any) -> None:
+        await fetch(self, batch, **more)
         (results,) = (run.path / "batches").glob("*.results.jsonl")
         if not damaged:
             damaged.append(results)

@@ -30,6 +30,7 @@ from tests.runs.e2e import (
     start,
     uncanny_here,
 )
+from tests.runs.test_e2e_batches import entries, killed_when_submitted
 
 # Sessions that wait for batches: seconds each.
 pytestmark = pytest.mark.slow
@@ -140,6 +141,32 @@ def test_results_that_are_cut_off_on_the_way_are_fetched_again(provider: str, im
     assert run.statuses() == {"ok": IMAGES}
 
 
+def test_answers_that_are_here_are_used_where_the_provider_has_no_results_any_more(
+    images: Path, run: Run
+) -> None:
+    """A line is missing; what is here is paid for, and that line alone is asked again."""
+    gone: list[str] = []
+
+    def change(request: Request, _: Callable[[], Response]) -> Response | None:
+        return Response(b'{"error": {"message": "No such file"}}', 404) if request.path in gone else None
+
+    with serving(batch_seconds=1.0) as server, between(server, change) as odd:
+        arguments = killed_when_submitted(images, odd, run)
+        (batch,) = [each for each in entries(run) if each["event"] == "submitted"]
+        time.sleep(1.2)
+        with urlopen(f"{server.v1}/batches/{batch['id']}", timeout=30) as reply:
+            path = f"/v1/files/{orjson.loads(reply.read())['output_file_id']}/content"
+        with urlopen(f"{server.url}{path}", timeout=30) as reply:
+            lines = reply.read().splitlines(keepends=True)
+        assert len(lines) == LINES
+        (run.path / f"batches/{batch['tag']}.results.jsonl").write_bytes(b"".join(lines[1:]))
+        gone.append(path)
+        assert uncanny_here(*arguments).code == 0
+        # One question goes ahead of the batch, and now that line.
+        assert (server.stats()["batch_lines"], server.requests()) == (LINES, 2)
+    assert run.statuses() == {"ok": IMAGES}
+
+
 @pytest.mark.parametrize("mode", [BATCH, BACKGROUND])
 def test_a_status_that_nobody_knows_is_not_waited_for_for_ever(
     mode: tuple[str, ...], images: Path, run: Run
@@ -214,8 +241,13 @@ def test_answers_that_fewer_inputs_do_not_need_are_kept(provider: str, images: P
     with serving(batch_seconds=3) as server:
         arguments = command(images, server, run, *BATCH, provider=provider)
         killed(arguments, run.path / "batches.jsonl", 2)
+        # The question that goes ahead alone may be of any image, and answered before the kill.
+        earlier = (
+            {record.image for record in run.records()} if (run.path / "annotations.jsonl").exists() else set()
+        )
         assert annotated(images, server, run, *BATCH, "--limit", "2", provider=provider).code == 0
-        assert run.statuses() == {"ok": 2}
+        first = {f"../in/{path.name}" for path in sorted(images.iterdir())[:2]}
+        assert {record.image for record in run.records()} == first | earlier
         done = annotated(images, server, run, *BATCH, provider=provider)
         assert (done.code, done.err) == (0, "")
         stats = server.stats()

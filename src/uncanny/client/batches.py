@@ -41,6 +41,8 @@ from uncanny.client.prices import PriceTable
 from uncanny.client.uploads import Uploads
 from uncanny.errors import (
     DeferredError,
+    ModelDownError,
+    ModelUnusableError,
     ProviderError,
     RequestRejectedError,
 )
@@ -290,16 +292,28 @@ class Batches(Discount[BatchApi]):
         self._known.add(batch.id)
         self._files.note(self._entry(batch, "submitted", id=batch.id))
 
-    async def _fetch(self, batch: _Batch) -> None:
-        """Get the results of a batch that has ended, and note which lines have an answer."""
+    async def _fetch(self, batch: _Batch, *, again: bool = False) -> None:
+        """Get the results of a batch that has ended, and note which lines have an answer.
+
+        `again` is for results that are here and lack some: they stay until there are others.
+        """
         api, target = self._apis[batch.model], self._files.results(batch.tag)
         assert batch.id is not None
-        if not (of_earlier_session := target.exists()):
-            results = await self._patiently(batch.model, api.results, batch.id, noted=batch.tag)
-            await asyncio.to_thread(self._files.write, target, [results])
-            await self._forget(batch)
+        is_here = target.exists()
+        if again or not is_here:
+            try:
+                results = await self._patiently(batch.model, api.results, batch.id, noted=batch.tag)
+            except ModelDownError:
+                raise
+            except ModelUnusableError:  # providers do not keep them for ever
+                if not is_here:
+                    raise
+            else:
+                await asyncio.to_thread(self._files.write, target, [results])
+                await self._forget(batch)
         batch.ended = now()
         left = set(batch.keys)
+        answers: dict[str, tuple[_Batch, int, int, int]] = {}
         unanswered: dict[str, ProviderError | None] = {}
         offset = 0
         for number, line in enumerate(self._files.read_results(batch.tag)):
@@ -307,15 +321,15 @@ class Batches(Discount[BatchApi]):
             if key in left:
                 left.remove(key)
                 if isinstance(outcome, ModelResponse):
-                    self._answers[key] = batch, number, offset, len(line)
-                    self._unread.add(key)
+                    answers[key] = batch, number, offset, len(line)
                 else:
                     unanswered[key] = outcome
             offset += len(line)
-        if left and of_earlier_session:  # perhaps it is damaged
-            target.unlink()
-            await self._fetch(batch)
+        if left and is_here and not again:  # perhaps it is damaged
+            await self._fetch(batch, again=True)
             return
+        self._answers.update(answers)
+        self._unread.update(answers)
         for key, outcome in unanswered.items():
             lost = self._uploads.lost(str(outcome))
             rejected = isinstance(outcome, RequestRejectedError)
@@ -326,12 +340,11 @@ class Batches(Discount[BatchApi]):
         self._fetched.append(batch)
 
     def _fetch_again(self, batch: _Batch) -> None:
-        """What is left of the results is fetched once more by `settle`."""
+        """What is left of the results is read once more by `settle`, and fetched where it lacks some."""
         for key in batch.keys:
             self._answers.pop(key, None)
         if batch in self._fetched:
             self._fetched.remove(batch)
-            self._files.results(batch.tag).unlink(missing_ok=True)
             batch.keys = [key for key in batch.keys if key in self._unread]
             self._unread.difference_update(batch.keys)
             self._under_way.update(batch.keys)

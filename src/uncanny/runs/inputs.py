@@ -343,7 +343,7 @@ OPENING_S = 10.0
 def sample_sizes(files: Sequence[ImageFile]) -> tuple[list[tuple[int, int]], int]:
     """Sizes by the headers of evenly spread files, and how many of all do not open, by that sample.
 
-    No further one is opened when `OPENING_S` seconds are over.
+    No further one is opened when `OPENING_S` seconds are over: then the sample is of the first ones.
     """
     step = max(1, len(files) // MOST_OPENED)
     until, opened = time.monotonic() + OPENING_S, 0
