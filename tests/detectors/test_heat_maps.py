@@ -12,7 +12,7 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from uncanny.detectors.detector import Judgement, open_detector  # noqa: E402
+from uncanny.detectors.detector import Detector, Judgement, open_detector  # noqa: E402
 from uncanny.detectors.heat_maps import choose, judge_batch  # noqa: E402
 from uncanny.detectors.loading import load_classifier  # noqa: E402
 from uncanny.detectors.parameters import DetectorParameters  # noqa: E402
@@ -142,11 +142,13 @@ def test_sliding_windows_cover_the_image(saved_vit: Path) -> None:
 
 
 def test_no_number_is_not_real(saved_vit: Path) -> None:
-    detector = open_detector(saved_vit, DetectorParameters(device="cpu"))
+    classifier = load_classifier(saved_vit)
+    detector = Detector(classifier, DetectorParameters(device="cpu"))
     images = [Image.new("RGB", (9, 9), color) for color in ("red", "blue")]
     assert all(isinstance(each, Judgement) for each in detector.judge_each(images))
     with torch.no_grad():
-        detector._classifier.module.classifier.bias += torch.nan
+        for weights in classifier.module.parameters():
+            weights.fill_(torch.nan)
     with pytest.raises(ImageError, match="gives no number"):
         detector.judge(images)
     assert [type(each) for each in detector.judge_each(images)] == [ImageError] * 2

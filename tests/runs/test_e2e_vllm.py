@@ -115,6 +115,7 @@ def test_a_run_can_be_stopped_while_its_server_starts_again(tmp_path: Path, run:
         (first,) = servers(run)
         os.kill(first, signal.SIGKILL)
         while first in servers(run) or not servers(run):
+            assert process.poll() is None, finish(process).err
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         done = finish(process, 60)

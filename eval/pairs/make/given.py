@@ -81,14 +81,7 @@ class GivenMasks:
             raise UsageError(
                 f"{self._place} has no COCO instances", remedy="It needs `images` and `annotations`."
             )
-        names, files = (
-            {
-                key: each.get(value)
-                for each in _records(document, some)
-                if (key := _key(each, "id")) is not None
-            }
-            for some, value in (("categories", "name"), ("images", "file_name"))
-        )
+        names, files = _by_id(document, "categories", "name"), _by_id(document, "images", "file_name")
         for instance in _records(document, "annotations"):
             file = files.get(_key(instance, "image_id"))
             if isinstance(file, str):
@@ -100,6 +93,11 @@ class GivenMasks:
 def _records(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     listed = document.get(name)
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _by_id(document: Mapping[str, Any], name: str, value: str) -> dict[str | int | None, Any]:
+    records = _records(document, name)
+    return {key: each.get(value) for each in records if (key := _key(each, "id")) is not None}
 
 
 def _key(record: Mapping[str, Any], name: str) -> str | int | None:
