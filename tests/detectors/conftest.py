@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from uncanny.detectors.views import View
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -25,12 +28,17 @@ def vit_config(**more: Any) -> Any:
     )
 
 
+def save(model: Any, folder: Path, side: int = 64) -> Path:
+    """Save a classifier with what says that it takes squares of `side` pixels."""
+    model.save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps(View(size=(side, side)).to_json()))
+    return folder
+
+
 @pytest.fixture
 def saved_vit(tmp_path: Path) -> Path:
     torch.manual_seed(1)
-    model = transformers.ViTForImageClassification(vit_config())
-    model.save_pretrained(tmp_path / "vit")
-    return tmp_path / "vit"
+    return save(transformers.ViTForImageClassification(vit_config()), tmp_path / "vit")
 
 
 @pytest.fixture

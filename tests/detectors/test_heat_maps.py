@@ -12,6 +12,7 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tests.detectors.conftest import save  # noqa: E402
 from uncanny.detectors.detector import Detector, Judgement, open_detector  # noqa: E402
 from uncanny.detectors.heat_maps import choose, judge_batch  # noqa: E402
 from uncanny.detectors.loading import load_classifier  # noqa: E402
@@ -27,8 +28,7 @@ def resnet(tmp_path: Path) -> Path:
     config = transformers.ResNetConfig(
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", **LABELS
     )
-    transformers.ResNetForImageClassification(config).save_pretrained(tmp_path / "resnet")
-    return tmp_path / "resnet"
+    return save(transformers.ResNetForImageClassification(config), tmp_path / "resnet")
 
 
 @pytest.fixture
@@ -37,8 +37,7 @@ def swin(tmp_path: Path) -> Path:
     config = transformers.SwinConfig(
         embed_dim=8, depths=[1, 1], num_heads=[1, 2], image_size=64, window_size=4, patch_size=4, **LABELS
     )
-    transformers.SwinForImageClassification(config).save_pretrained(tmp_path / "swin")
-    return tmp_path / "swin"
+    return save(transformers.SwinForImageClassification(config), tmp_path / "swin")
 
 
 def test_gradcam_of_tokens_behind_a_class_token_equals_its_formula(tmp_path: Path) -> None:
@@ -55,8 +54,7 @@ def test_gradcam_of_tokens_behind_a_class_token_equals_its_formula(tmp_path: Pat
         text_config={**sizes, "vocab_size": 9, "bos_token_id": 1, "eos_token_id": 2},
         **LABELS,
     )
-    transformers.CLIPForImageClassification(config).save_pretrained(tmp_path / "clip")
-    classifier = load_classifier(tmp_path / "clip")
+    classifier = load_classifier(save(transformers.CLIPForImageClassification(config), tmp_path / "clip", 48))
     assert classifier.view.size == (48, 48)
     pixels = torch.rand(2, 3, 48, 48)
     _, maps = judge_batch(classifier, pixels, "gradcam")

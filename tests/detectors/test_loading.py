@@ -57,6 +57,22 @@ def test_a_classifier_of_transformers(saved_vit: Path) -> None:
     assert not attentions
 
 
+def test_how_images_are_prepared_is_not_guessed(saved_vit: Path, tmp_path: Path) -> None:
+    for file, key, lacks in (
+        (saved_vit / "preprocessor_config.json", "image_std", "image_std"),
+        (shutil.copytree(TIMM, tmp_path / "timm") / "config.json", "pretrained_cfg", "mean and std"),
+    ):
+        content = json.loads(file.read_text())
+        del content[key]
+        file.write_text(json.dumps(content))
+        with pytest.raises(UsageError, match=rf"by what pixels are normalized \({lacks}\)"):
+            load_classifier(file.parent)
+    (saved_vit / "preprocessor_config.json").unlink()
+    with pytest.raises(UsageError, match=r"preprocessor_config.json is missing") as refused:
+        load_classifier(saved_vit)
+    assert "save the image processor" in str(refused.value)
+
+
 def test_the_margin_is_the_odds_against_all_other_classes() -> None:
     logits = torch.tensor([[0.3, -1.0, 2.0], [0.0, 0.0, 0.0]])
     assert torch.allclose(torch.sigmoid(margin(logits, 2)), logits.softmax(dim=1)[:, 2])
@@ -213,7 +229,8 @@ def test_what_describes_a_network_reaches_timm(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "timm", SimpleNamespace(create_model=create_model))
     arguments = {"global_pool": "avg", "img_size": [64, 64], "reg_tokens": 4, "fc_norm": False}
     config = {"architecture": "vit_small_patch16_64.tag", "label_names": ["real", "fake"]}
-    folder = write(tmp_path / "timm", config | {"model_args": arguments})
+    normalized = {"mean": [0.5] * 3, "std": [0.5] * 3}
+    folder = write(tmp_path / "timm", config | {"model_args": arguments, "pretrained_cfg": normalized})
     torch.save(torch.nn.Linear(4, 2).state_dict(), folder / "pytorch_model.bin")
     assert load_classifier(folder).labels == ("real", "fake")
     assert asked == {"name": "vit_small_patch16_64", "num_classes": 2, "pretrained": False, **arguments}

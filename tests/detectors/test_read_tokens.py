@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tests.detectors.conftest import save  # noqa: E402
 from uncanny.detectors.attention import attention_map  # noqa: E402
 from uncanny.detectors.detector import open_detector  # noqa: E402
 from uncanny.detectors.heat_maps import choose, judge_batch  # noqa: E402
@@ -53,8 +54,7 @@ def saved(folder: Path, name: str, **more: Any) -> Path:
         torch.nn.init.normal_(parameter, std=0.3)
     if more.get("without_patches"):
         model.classifier.weight.data[:, SIZES["hidden_size"] :] = 0
-    model.save_pretrained(folder)
-    return folder
+    return save(model, folder, SIZES["image_size"])
 
 
 def read(folder: Path, name: str, **more: Any) -> Classifier:

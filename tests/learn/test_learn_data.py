@@ -134,7 +134,8 @@ def test_an_image_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     fitted = fit([one], count, None, lambda: None)
     assert fitted.examples == []
     assert len(fitted.unreadable) == 1
-    assert "a.png" in fitted.unreadable[0]
+    (why,) = fitted.unreadable.values()
+    assert "a.png" in why
 
 
 def test_the_questions_are_those_of_detect(tmp_path: Path) -> None:

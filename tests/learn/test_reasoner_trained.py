@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from safetensors.torch import load_file
 import uncanny.learn
 from tests.learn.planted import PLANTED, QUESTION, SMALL, color_of, make_base, planted, write_chats
 from tests.runs.e2e import uncanny_here
+from uncanny.errors import UsageError
 from uncanny.learn.common.chats import read_chats
 from uncanny.learn.common.language import LanguageModel, adapted_layers, check_learned
 from uncanny.learn.common.result import LearnRun
@@ -121,6 +123,29 @@ def test_the_command_trains_once(base: Path, tmp_path: Path) -> None:
     other = uncanny_here(*command, "--answer-tokens", 6)
     assert other.code == 2
     assert "was made with other settings (--answer-tokens: 5 before, 6 now)" in other.told
+
+
+def test_a_held_out_image_that_cannot_be_read_is_named_and_not_measured(base: Path, tmp_path: Path) -> None:
+    data = write_chats(tmp_path / "data", train=range(1), test=range(100, 101))
+    first = read_chats(data / "test.jsonl")[0].images[0]
+    (data / first).write_bytes(b"no picture")
+    settings = {**SMALL, "answer_tokens": 5, "accumulate": 1, "max_steps": 2, "learning_rate": 1e-2}
+    run = uncanny.learn.reasoner(data, base=base, out=tmp_path / "run", **settings)
+    assert run.state == "finished"
+    measured, unreadable = run.results["notes"]
+    assert measured.startswith("Measured on 2 of 2 held-out images")
+    assert unreadable.startswith("1 held-out image could not be read, first ")
+    assert first in unreadable
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('no') }}", "{% for %}", "{{ ''.__class__.__mro__ }}", "{{ 1 / 0 }}"]
+)
+def test_a_chat_template_that_cannot_be_used_is_refused(base: Path, tmp_path: Path, template: str) -> None:
+    copy = shutil.copytree(base, tmp_path / "copy")
+    (copy / "chat_template.jinja").write_text(template)
+    with pytest.raises(UsageError, match=r"The chat template of .* cannot be used"):
+        LanguageModel(ReasonerParameters(base=copy, out=tmp_path / "run", **SMALL), torch.device("cpu"))
 
 
 def turns_of(collator: Any, ids: torch.Tensor) -> str:

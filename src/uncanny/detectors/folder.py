@@ -48,13 +48,13 @@ _TIMM_ARGUMENTS: Final = frozenset(
 _NAME: Final = re.compile(r"\w+(\.\w+)?", re.ASCII)
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
     """A JSON object in a file. Raises UsageError for a file that is missing or not an object."""
     content: object = None
     with suppress(OSError, orjson.JSONDecodeError):
         content = orjson.loads(path.read_bytes())
     if not isinstance(content, dict):
-        raise UsageError(f"{path} is missing or not a JSON object", remedy=REMEDY)
+        raise UsageError(f"{path} is missing or not a JSON object", remedy=remedy)
     return content
 
 

@@ -82,8 +82,8 @@ def load_classifier(folder: Path, generated_label: str | None = None) -> Classif
     except ImportError as error:
         raise UsageError(
             f"transformers cannot load {folder} with the packages that are installed ({first_line(error)})",
-            remedy="Often torchvision is of another build than torch: install the one that belongs to your "
-            "torch, or remove it.",
+            remedy="Often torchvision is missing, or of another build than torch: install the one that "
+            "belongs to your torch.",
         ) from error
     except Exception as error:  # libraries raise all kinds of errors on weights that are none
         raise UsageError(
@@ -205,9 +205,11 @@ def _transformers(folder: Path, generated_label: str | None) -> Classifier:
     except ValueError:
         model, info = load(folder, **here)
     check_whole(folder, info)
-    processor = folder / "preprocessor_config.json"
-    content = read_object(processor) if processor.is_file() else {}
-    view = View.of_processor(content, _side(config))
+    prepared = read_object(
+        folder / "preprocessor_config.json",
+        "It says how images were prepared in training: save the image processor into the folder.",
+    )
+    view = View.of_processor(prepared, _side(config))
     described = _described(folder, "transformers", type(model).__name__, labels)
     return _of_module(model.eval(), index, view, labels, described)
 

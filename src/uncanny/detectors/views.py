@@ -148,29 +148,32 @@ class View:
                 remedy="Save the classifier with a processor that scales by 1/255.",
             )
         normal = content.get("do_normalize", True)
-        channels = len(IMAGENET_MEAN)
+        mean, std = _normalization(content, "image_mean", "image_std") if normal else ((0.0,) * 3, (1.0,) * 3)
         return cls(
             size,
             shortest,
             longest,
             crop,
             Image.Resampling(int(content.get("resample", Image.Resampling.BICUBIC))),
-            _channels(content.get("image_mean", IMAGENET_MEAN)) if normal else (0.0,) * channels,
-            _channels(content.get("image_std", IMAGENET_STD)) if normal else (1.0,) * channels,
+            mean,
+            std,
         )
 
     @classmethod
     def of_timm(cls, content: Mapping[str, Any]) -> View:
-        """From the `pretrained_cfg` of timm: enlarged by `crop_pct`, of which the middle is taken."""
+        """From the `pretrained_cfg` of timm: enlarged by `crop_pct`, of which the middle is taken.
+
+        Raises UsageError where it does not say by what pixels are normalized.
+        """
         _, height, width = content.get("input_size", (3, 224, 224))
         share = float(content.get("crop_pct", 0.875))
         resample = _RESAMPLING.get(str(content.get("interpolation")), Image.Resampling.BICUBIC)
-        normal = (_channels(content.get("mean", IMAGENET_MEAN)), _channels(content.get("std", IMAGENET_STD)))
+        mean, std = _normalization(content, "mean", "std")
         if content.get("crop_mode") == "squash":
             size = (int(height / share), int(width / share))
-            return cls(size, crop=(height, width), resample=resample, mean=normal[0], std=normal[1])
+            return cls(size, crop=(height, width), resample=resample, mean=mean, std=std)
         shortest = int(min(height, width) / share)
-        return cls(shortest=shortest, crop=(height, width), resample=resample, mean=normal[0], std=normal[1])
+        return cls(shortest=shortest, crop=(height, width), resample=resample, mean=mean, std=std)
 
 
 def _size_of(size: Any, side: int) -> tuple[tuple[int, int] | None, int | None, int | None]:
@@ -190,8 +193,14 @@ def _size_of(size: Any, side: int) -> tuple[tuple[int, int] | None, int | None, 
     )
 
 
-def _channels(values: Any) -> tuple[float, ...]:
-    return tuple(float(each) for each in values)
+def _normalization(content: Mapping[str, Any], *names: str) -> list[tuple[float, ...]]:
+    """Mean and standard deviation a channel. They are not guessed: architectures differ, and so do scores."""
+    if missing := [name for name in names if name not in content]:
+        raise UsageError(
+            f"The detector's folder does not say by what pixels are normalized ({' and '.join(missing)})",
+            remedy="Add what it was trained with to preprocessor_config.json, or for timm to pretrained_cfg.",
+        )
+    return [tuple(float(each) for each in content[name]) for name in names]
 
 
 def on_image(heat: Heat, box: Box, size: tuple[int, int]) -> Heat:

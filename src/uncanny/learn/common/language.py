@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from uncanny.detectors.folder import check_config, check_whole, loading
-from uncanny.errors import UncannyError, UsageError
+from uncanny.errors import UncannyError, UsageError, first_line
 from uncanny.learn.common.machine import dtype_of
 from uncanny.learn.common.parameters import AdapterParameters, LanguageParameters, PixelParameters
 from uncanny.learn.common.session import base_folder
@@ -55,6 +55,7 @@ class LanguageModel:
                 f"{folder} has no processor for images with a chat template",
                 remedy="Pass the instruction-tuned variant of the model.",
             )
+        _check_template(folder, self.processor)
         self.reads_pixels = set_pixels(self.processor, parameters)
         self.model.to(device)
 
@@ -131,6 +132,21 @@ class LanguageModel:
             # GRPO keeps a copy of the adapter as it was, where the distance from it counts.
             self.model.save_pretrained(str(folder), selected_adapters=["default"])
         self.processor.save_pretrained(str(folder))
+
+
+def _check_template(folder: Path, processor: Any) -> None:
+    """Raise UsageError for a chat template that cannot show a question about an image and its answer."""
+    from jinja2 import TemplateError
+
+    asked = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "?"}]}
+    answered = {"role": "assistant", "content": [{"type": "text", "text": "."}]}
+    try:
+        processor.apply_chat_template([asked, answered], tokenize=False)
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise UsageError(
+            f"The chat template of {folder} cannot be used ({type(error).__name__}: {first_line(error)})",
+            remedy="Take it from where the model was published.",
+        ) from error
 
 
 def adapted_layers(layers: Sequence[int]) -> str:

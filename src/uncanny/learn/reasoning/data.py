@@ -123,15 +123,15 @@ def text_of(message: Mapping[str, Any]) -> str:
 class Fitted:
     """Examples that are within the token limit, and what was done for it.
 
-    `split` chats became several; `left_out` ones are too long with a single entry, `unreadable` ones have a
-    picture that cannot be read. `tokens` are those of each example.
+    `split` chats became several; `left_out` ones are too long with a single entry, `unreadable` says why
+    the picture of others cannot be read, by key. `tokens` are those of each example.
     """
 
     examples: list[Example] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     split: int = 0
     left_out: int = 0
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 def fit(
@@ -147,7 +147,7 @@ def fit(
         try:
             parts = list(_fitting(example, count, limit))
         except ImageError as error:
-            fitted.unreadable.append(f"{example.images[0]}: {error.text}")
+            fitted.unreadable[example.key] = f"{example.images[0]}: {error.text}"
         else:
             fitted.split += len(parts) > 1
             for part, tokens in parts:

@@ -127,7 +127,7 @@ def _train(
         )
     _write_prompts(session, questions(given["train"]))
 
-    all_cases = cases_of(given["test"])
+    all_cases = cases_of([each for each in given["test"] if each.key not in fitted["test"].unreadable])
     cases = sample(
         all_cases, lambda each: bool(split_entries(each.wanted)), parameters.max_measured, parameters.seed
     )
@@ -290,18 +290,17 @@ def _notes(
         notes.append(f"{counted(train.split, 'chat')} became several, because of the token limit.")
     if train.left_out:
         notes.append(f"{counted(train.left_out, 'chat')} had one entry over the token limit, left out.")
-    if train.unreadable:
-        notes.append(
-            f"{counted(len(train.unreadable), 'image')} could not be read, first {train.unreadable[0]}."
-        )
+    for name, words in (("train", "image"), ("test", "held-out image")):
+        if why := list(fitted[name].unreadable.values()):
+            notes.append(f"{counted(len(why), words)} could not be read, first {why[0]}.")
     if not model.reads_pixels:
         notes.append("The model shows pictures in sizes of its own: the limits on pixels had no effect.")
     return notes
 
 
 def _why(fitted: Fitted) -> str:
-    if fitted.unreadable:
-        return f"First: {fitted.unreadable[0]}"
+    for why in fitted.unreadable.values():
+        return f"First: {why}"
     return "Raise the token limit, or export with shorter lists."
 
 
