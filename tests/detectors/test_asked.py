@@ -102,6 +102,15 @@ def test_artifacts_run_asks_it_and_artifacts_score_reads_it(tmp_path: Path, trut
         assert abs(pixels - int((heat >= 0.5).sum())) <= 0.02 * heat.size
 
 
+def test_without_maps_no_artifacts_are_counted(tmp_path: Path, truth: Path) -> None:
+    """A multitask model would mark them; this one says whether an image is generated."""
+    run = tmp_path / "a"
+    done = uncanny_here("artifacts", "run", truth.parent, "--detector", TIMM, "-o", run, "--maps", "none")
+    assert done.code == 0, done.err
+    assert "no image was looked at for artifacts" in done.out
+    assert all(image.record.regions is None for image in uncanny.artifacts.load(run).images)
+
+
 def _area(mask: Any) -> int:
     from uncanny.eval.common.pixels.masks import decode_rle
 

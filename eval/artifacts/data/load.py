@@ -54,7 +54,7 @@ T = TypeVar("T", bound=BaseModel)
 
 _ANNOTATIONS = "annotations.jsonl"
 _MASK_SUFFIXES = frozenset({".png", ".npy", ".bmp", ".tif", ".tiff", ".webp", ".jpg", ".jpeg"})
-_REMEDY = "Correct these; nothing was scored."
+_REMEDY = "Correct these first."
 
 
 @takes(LoadParameters)

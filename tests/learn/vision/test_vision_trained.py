@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,36 @@ def test_the_same_seed_gives_the_same_loss_and_a_resumed_run_goes_on_with_it(
     assert steps(killed) == steps(whole.path)
     both = [load_classifier(run / "model").module.state_dict() for run in (killed, whole.path)]
     assert all(torch.equal(value, both[1][name]) for name, value in both[0].items())
+
+
+@pytest.mark.slow
+def test_a_run_that_is_interrupted_names_no_model_that_is_not_there(
+    tmp_path: Path, dinov2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the bundled images, which `scenes` names."""
+    run = tmp_path / "run"
+    words = ("learn", "detector", "scenes", "--base", dinov2, "-o", run, "--device", "cpu", "--side", 32)
+    sizes = ("--batch", 4, "--max-steps", 3, "--held-out-share", 0.5, "--checkpoint-every", 1)
+    stopping: list[Path] = []
+
+    def mark_and_interrupt(checkpoint: Path) -> None:
+        mark_whole(checkpoint)
+        if checkpoint.name == "checkpoint-1" and not stopping:
+            stopping.append(checkpoint)
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("uncanny.learn.common.trainer.mark_whole", mark_and_interrupt)
+        stopped = uncanny_here(*words, *sizes)
+    assert stopped.code == 130, stopped.told
+    assert "Model" not in stopped.out
+    assert "The same command resumes it" in stopped.err
+    assert uncanny.learn.LearnRun(run).state == "interrupted"
+    assert not (run / "model").exists()
+    done = uncanny_here(*words, *sizes)
+    assert done.code == 0, done.told
+    assert f"Model    {run / 'model'}" in done.out
+    assert len(steps(run)) == 3
 
 
 @pytest.mark.slow
