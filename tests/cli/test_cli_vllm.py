@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.complaints import one_line
 from tests.cli.pseudo_terminal import at_terminal
-from tests.models.vllm.processes import STAND_IN, naming, until_none_names
+from tests.models.vllm.processes import STAND_IN, naming, servers, until_none_names
 from tests.runs.e2e import Done, finish, start, uncanny_here
 from uncanny.models.vllm.server import COMMAND_VARIABLE
 
@@ -39,12 +39,7 @@ class Up:
         self.addresses = line.removeprefix("listening on ").strip().split(",")
 
     def servers(self) -> list[int]:
-        """Main processes of the servers: the watcher names the model, too, and so does its command."""
-        return [
-            process.pid
-            for process in naming(self.model)
-            if process.cmdline()[1:2] == [STAND_IN[1]] and process.cmdline()[2] == "serve"
-        ]
+        return servers(self.model)
 
     def end(self, number: int) -> Done:
         self.process.send_signal(number)

@@ -136,15 +136,24 @@ def environment(extra: Mapping[str, str | None] = NO_CHANGE) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
+class Started(subprocess.Popen[bytes]):
+    """A process that nobody waits for once its test has failed."""
+
+    def __exit__(self, kind: type[BaseException] | None, *more: Any) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *more)
+
+
 def start(
     *arguments: object, env: Mapping[str, str | None] = NO_CHANGE, file_limit_kib: int | None = None
-) -> subprocess.Popen[bytes]:
+) -> Started:
     """`uncanny …` as a process, to be waited for or killed by the caller.
 
     With `file_limit_kib` no file can grow beyond it: a full disk that needs no disk.
     """
     limited = ["sh", "-c", f'ulimit -f {file_limit_kib}; exec "$@"', "sh"] if file_limit_kib else []
-    return subprocess.Popen(
+    return Started(
         [*limited, sys.executable, "-m", "uncanny", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.vllm.processes import STAND_IN, naming, until_none_names
+from tests.models.vllm.processes import STAND_IN, naming, servers, until_none_names
 from tests.runs.e2e import Done, Run, finish, pictures, serving, start, uncanny, uncanny_here
 from uncanny.models.vllm.server import COMMAND_VARIABLE
 
@@ -33,15 +33,6 @@ def command(images: Path, run: Run, kind: str = "annotates") -> list[object]:
 def model(run: Run, kind: str = "annotates") -> str:
     """A name that no other test's processes have."""
     return f"{kind}@{run.path}"
-
-
-def servers(run: Run) -> list[int]:
-    """Main processes of the run's servers."""
-    return [
-        process.pid
-        for process in naming(f"@{run.path}")
-        if process.cmdline()[1:2] == [STAND_IN[1]] and process.cmdline()[2] == "serve"
-    ]
 
 
 def wait_for_a_record(run: Run, process: subprocess.Popen[bytes]) -> None:
@@ -74,7 +65,7 @@ def test_a_server_that_dies_in_the_midst_of_a_run_is_started_again(
     images = pictures(tmp_path / "in", IMAGES)
     with start(*command(images, run), env=environment()) as process:
         wait_for_a_record(run, process)
-        (main,) = servers(run)
+        (main,) = servers(f"@{run.path}")
         engine = next(each.pid for each in naming("print('child'") if each.ppid() == main)
         os.kill(main if killed == "main process" else engine, signal.SIGKILL)
         done = finish(process)
@@ -112,9 +103,9 @@ def test_a_run_can_be_stopped_while_its_server_starts_again(tmp_path: Path, run:
     images = pictures(tmp_path / "in", IMAGES)
     with start(*command(images, run, "annotates-once"), env=environment()) as process:
         wait_for_a_record(run, process)
-        (first,) = servers(run)
+        (first,) = servers(f"@{run.path}")
         os.kill(first, signal.SIGKILL)
-        while first in servers(run) or not servers(run):
+        while first in servers(f"@{run.path}") or not servers(f"@{run.path}"):
             assert process.poll() is None, finish(process).err
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
@@ -129,7 +120,7 @@ def test_a_server_that_dies_too_often_ends_the_run_with_its_reason(tmp_path: Pat
     images = pictures(tmp_path / "in", IMAGES)
     with start(*command(images, run), env=environment(restarts=0)) as process:
         wait_for_a_record(run, process)
-        os.kill(servers(run)[0], signal.SIGKILL)
+        os.kill(servers(f"@{run.path}")[0], signal.SIGKILL)
         done = finish(process)
     assert done.code == 1, done.err
     assert "ended by SIGKILL" in done.err
@@ -143,7 +134,7 @@ def test_replicas_share_the_images_and_records_do_not_say_which_answered(tmp_pat
     images = pictures(tmp_path / "in", IMAGES)
     with start(*command(images, run), env=environment(replicas=2)) as process:
         wait_for_a_record(run, process)
-        both = servers(run)
+        both = servers(f"@{run.path}")
         assert len(both) == 2
         os.kill(both[0], signal.SIGKILL)
         done = finish(process)

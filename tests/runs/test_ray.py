@@ -20,6 +20,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import uncanny
+from tests.models.vllm.processes import title
 from tests.runs.e2e import Run, Server, pictures, serving_process, start
 from tests.runs.e2e import uncanny as command
 from uncanny.client.calls import CallRecord
@@ -62,13 +63,6 @@ def actors() -> list[psutil.Process]:
     """The processes in which inputs are worked on."""
     processes = psutil.Process().children(recursive=True)
     return [each for each in processes if title(each).startswith("ray::Worker")]
-
-
-def title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:  # it has ended meanwhile
-        return ""
 
 
 def asked(images: Path, server: Server, run: Path, *more: object) -> list[object]:

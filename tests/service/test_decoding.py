@@ -23,6 +23,7 @@ from PIL import Image
 
 from tests.images.bombs import jpeg_of_scans
 from tests.images.odd_files import encoded, picture
+from tests.models.vllm.processes import title
 from tests.service.made_jobs import ended_job, pages_of
 from tests.service.made_review import anomaly
 from tests.service.running import running, served_here
@@ -51,7 +52,7 @@ def file(tmp_path: Path) -> Path:
 
 def _decoders_of(pid: int) -> set[psutil.Process]:
     return {
-        each for each in psutil.Process(pid).children() if "uncanny.service.decoding_child" in each.cmdline()
+        each for each in psutil.Process(pid).children() if "uncanny.service.decoding_child" in title(each)
     }
 
 

@@ -1,4 +1,4 @@
-"""What tests of vLLM servers look at: the stand-in for its command, and which processes there are."""
+"""The stand-in for the command of vLLM, and which processes there are."""
 
 from __future__ import annotations
 
@@ -41,6 +41,19 @@ def naming(text: str) -> list[psutil.Process]:
         for process in psutil.process_iter(["cmdline", "status"])
         if process.info["status"] != psutil.STATUS_ZOMBIE and text in " ".join(process.info["cmdline"] or ())
     ]
+
+
+def title(process: psutil.Process) -> str:
+    """Its command line; nothing of one that has ended meanwhile."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def servers(text: str) -> list[int]:
+    """Main processes of the servers that `text` names: the watcher and its command name it, too."""
+    return [process.pid for process in naming(text) if process.info["cmdline"][1:3] == [STAND_IN[1], "serve"]]
 
 
 def until_none_names(text: str, seconds: float = 30.0) -> list[psutil.Process]:

@@ -14,6 +14,7 @@ import orjson
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from tests.models.vllm.processes import title
 from tests.runs.e2e import serving
 from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
@@ -277,7 +278,7 @@ def test_the_job_of_a_worker_that_died_is_taken_over(
             lambda: [
                 each
                 for each in psutil.Process(first.pid).children()
-                if "uncanny.service.jobs.child" in each.cmdline()
+                if "uncanny.service.jobs.child" in title(each)
             ]
         )[0]
         first.kill()
