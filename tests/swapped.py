@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # For how many seconds an attack goes on in tests that are about nothing else.
-ATTACK_S = float(os.environ.get("UNCANNY_ATTACK_S", "60"))
+ATTACK_S = float(os.environ.get("UNCANNY_ATTACK_S", "20"))
 # A file is put back by a hard link and a folder by its name, so that what is there is never half a thing.
 _PROGRAM = """
 import os, sys, time

@@ -196,7 +196,7 @@ def test_a_swapped_file_or_folder_is_never_read(root: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("_ways")
-def test_a_swapped_file_or_folder_is_never_read_for_a_minute(root: Path) -> None:
+def test_a_swapped_file_or_folder_is_never_read_for_a_while(root: Path) -> None:
     for inside, outside in swaps(root):
         some, leaks = attacked(_read(root / "a" / "file", root), inside, outside, SECRET, ATTACK_S / 2)
         assert some

@@ -22,6 +22,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_file_gives_options_and_arguments_and_its_paths_start_from_it(
     tmp_path: Path, bundled_run: BundledRuns, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from tests.eval.edits.made_pairs import bad_set, known_cases
 from tests.runs.e2e import uncanny, uncanny_here
 
 
+@pytest.mark.slow
 def test_measure_writes_records_figures_and_page(tmp_path: Path) -> None:
     out, figures = tmp_path / "m.jsonl", tmp_path / "m.json"
     done = uncanny("edits", "measure", bad_set(tmp_path), "-o", out, "--json", figures, "--preserved")

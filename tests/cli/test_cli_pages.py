@@ -21,6 +21,7 @@ from uncanny.eval.common.pages.pictures import PICTURES
 AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
 
 
+@pytest.mark.slow
 def test_an_audit_writes_its_page_and_says_where(tmp_path: Path) -> None:
     done = uncanny_here(*AUDIT, "-o", tmp_path / "a", "--published")
     page = tmp_path / "a" / "audit.html"

@@ -61,6 +61,7 @@ def jobs_of(service: RunningService) -> list[str]:
         return [job.id for job in client.jobs()]
 
 
+@pytest.mark.slow
 def test_a_run_comes_home_as_if_it_had_been_made_here(
     service: RunningService, photos: Path, tmp_path: Path
 ) -> None:
@@ -275,6 +276,7 @@ def test_reviews_that_were_written_here_stay(service: RunningService, photos: Pa
     assert len(reviews.read_bytes().splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_wrong_address_is_one_line(photos: Path, tmp_path: Path) -> None:
     command = ("annotate", photos, "-m", "demo", "-o", tmp_path / "run", "--server")
     for address in ("http://127.0.0.1:9", "nonsense", "http://ann:s3cret@127.0.0.1:9"):

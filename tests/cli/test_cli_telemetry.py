@@ -30,6 +30,7 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_command_sends_spans_and_metrics(collector: Collector, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 2)
     env = {
@@ -160,6 +161,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["absent", "not asked for"])
 def test_nothing_of_opentelemetry_is_imported(kind: str, tmp_path: Path, run: Run) -> None:
     wanted = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"} if kind == "absent" else {}

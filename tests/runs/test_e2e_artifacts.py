@@ -151,6 +151,7 @@ def test_all_categories_share_one_prefix(provider: str, run: Run) -> None:
     assert sum(bool(call["cached_tokens"]) for call in calls(run)) == 36
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(

@@ -169,6 +169,7 @@ def test_a_forecast_knows_the_price_of_batches(images: Path) -> None:
     assert half["cost_usd_uncached"] == pytest.approx(once["cost_usd_uncached"] / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_killed_run_waits_for_the_batches_it_handed_in(provider: str, images: Path, run: Run) -> None:
     with serving(batch_seconds=2.0) as server:
@@ -181,6 +182,7 @@ def test_a_killed_run_waits_for_the_batches_it_handed_in(provider: str, images: 
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_batch_whose_id_was_lost_is_found_again(provider: str, images: Path, run: Run) -> None:
     """Killed after the server had it and before its id was written down."""
@@ -221,6 +223,7 @@ def test_a_batch_that_was_written_down_and_never_handed_in_is_handed_in(images: 
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_batch_of_which_the_server_did_not_tell_is_not_handed_in_again(
     provider: str, images: Path, run: Run
@@ -232,6 +235,7 @@ def test_a_batch_of_which_the_server_did_not_tell_is_not_handed_in_again(
     assert run.statuses() == {"ok": IMAGES}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_what_is_under_way(images: Path, run: Run) -> None:
     with serving(batch_seconds=3.0) as server:
         arguments = [each for each in command(images, server, run, "--batch") if each != "-q"]
@@ -305,6 +309,7 @@ def test_all_faults_together_leave_each_record_once(provider: str, run: Run, tmp
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 def test_batches_fit_into_the_limit_of_tokens(images: Path, run: Run) -> None:
     """No two lines fit at once: the batch comes in halves until each has one, one after the other."""
     with serving(batch_tokens=1_500, batch_seconds=0.3) as server:
@@ -371,6 +376,7 @@ def test_a_wrong_key_is_found_before_anything_is_handed_in(images: Path, run: Ru
     assert not (run.path / "batches").exists()
 
 
+@pytest.mark.slow
 def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, run: Run) -> None:
     with serving(batch_seconds=60.0) as server:
         killed_when_submitted(images, server, run)
@@ -380,6 +386,7 @@ def test_without_the_option_a_run_says_that_batches_are_under_way(images: Path, 
         assert handed_in(server) == (1, LINES, IMAGES)
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: Run) -> None:
     """As with the key of another account."""
     with serving(batch_seconds=60.0) as server:
@@ -427,6 +434,7 @@ def test_results_that_are_gone_or_changed_under_way_are_fetched_again(
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 def test_damaged_results_of_an_earlier_session_are_fetched_again(images: Path, run: Run) -> None:
     with serving(batch_seconds=1.0) as server:
         arguments = killed_when_submitted(images, server, run)
@@ -460,6 +468,7 @@ def test_lines_that_are_gone_before_they_are_handed_in_are_asked_when_it_is_resu
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> None:
     with serving(batch_seconds=60.0) as server:
         arguments, journal = killed_when_submitted(images, server, run), run.path / "batches.jsonl"

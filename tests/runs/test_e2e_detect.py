@@ -113,6 +113,7 @@ def test_both_turns_share_one_prefix(provider: str, run: Run) -> None:
         assert bool(call["cached_tokens"]) == (not call["prompt"].startswith("source@"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_servers_that_misbehave_cost_nothing_but_what_they_spoil(
     provider: str, tmp_path: Path, run: Run

@@ -148,6 +148,7 @@ def test_prompts_of_every_mode(mode: str, calls_a_text: int, provider: str, tmp_
         assert run.manifest()["parameters"]["openai/any"]["top_p"] == 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["perturb", "prompts"])
 @pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
 def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(

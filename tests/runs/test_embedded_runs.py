@@ -349,6 +349,7 @@ class Stubborn:
         return uncanny.ModelResponse("Verdict: No")
 
 
+@pytest.mark.slow
 async def test_a_cancelled_run_asks_no_more_even_where_the_cancellation_is_swallowed(tmp_path: Path) -> None:
     uncanny.register_provider("stubborn", Stubborn, replace=True)
     Stubborn.calls = 0

@@ -154,7 +154,7 @@ def test_a_file_that_is_swapped_is_never_the_one_outside(reader: str, root: Path
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("reader", READERS)
-def test_a_file_that_is_swapped_for_a_minute_is_never_the_one_outside(reader: str, root: Path) -> None:
+def test_a_file_that_is_swapped_for_a_while_is_never_the_one_outside(reader: str, root: Path) -> None:
     assert not _attack(lambda: _tried(reader, root), root, READERS[reader][0], ATTACK_S)
 
 

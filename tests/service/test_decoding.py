@@ -144,6 +144,7 @@ def test_equal_requests_are_one(file: Path) -> None:
     assert decoders.ask(asked[1]) is not second
 
 
+@pytest.mark.slow
 def test_one_that_takes_too_long_is_killed_and_the_next_is_made(file: Path) -> None:
     before = _decoders_of(os.getpid())
     file.write_bytes(encoded(picture(3000, 3000), "PNG"))

@@ -258,6 +258,7 @@ def test_an_equal_release_passes_in_95_of_100_pipelines(tmp_path: Path) -> None:
     assert passed >= 95
 
 
+@pytest.mark.slow
 def test_a_series_of_releases_tells_where_it_changed(tmp_path: Path) -> None:
     """A model that makes up less and less hides that faults became more frequent with v9."""
     runs = tmp_path / "releases"

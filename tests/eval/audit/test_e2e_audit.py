@@ -233,6 +233,7 @@ def without_places(scores: dict[str, Any]) -> dict[str, Any]:
     return scores
 
 
+@pytest.mark.slow
 def test_the_function_annotates_as_the_command_does(tmp_path: Path) -> None:
     sources = {"rendered": "scenes:rendered", "drawn": "scenes:drawn"}
     options: dict[str, Any] = {"model": "demo", "out": tmp_path / "b", "repeats": 1, "resamples": 50}

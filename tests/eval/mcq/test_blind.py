@@ -114,6 +114,7 @@ def test_guesses_are_scored_as_the_model_that_sees_would_be() -> None:
     assert scores["blind/m"].missing == {}
 
 
+@pytest.mark.slow
 def test_each_model_is_tested_against_its_own_guesses() -> None:
     few = ["1111"] * 10 + ["0000"] * 30
     many = ["1111"] * 33 + ["0110"] * 7

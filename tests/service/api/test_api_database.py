@@ -107,6 +107,7 @@ def changes(site: Site, client: TestClient) -> list[tuple[str, str, dict[str, An
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("locked_soon")
 def test_while_the_database_takes_nothing_nothing_is_half_done(tmp_path: Path) -> None:
     """SQLite's file is held by another program: no change is made, and each is made once afterwards."""
