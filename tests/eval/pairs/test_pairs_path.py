@@ -106,23 +106,65 @@ def test_drafts_pass_the_check_and_give_a_paired_test(tmp_path: Path) -> None:
     assert scores.to_json()["sides"]["blind-eye"]["all_q2_4"]["first_only"] == result.kept
 
 
+def asked_about(result: PairsResult, out: Path) -> uncanny.mcq.McqRun:
+    """A server that answers each question, with the letters that it likes."""
+
+    async def ask() -> uncanny.mcq.McqRun:
+        async with running(FakeServerOptions()) as url:
+            options: Any = {"model": "openai-compatible/any", "base_url": f"{url}/v1"}
+            return await uncanny.mcq.run_async(result.items, out=out, **options)
+
+    run = asyncio.run(ask())
+    assert run.summary.statuses["failed"] == 0
+    return run
+
+
 def test_drafts_are_asked_and_scored(tmp_path: Path) -> None:
     run = made(tmp_path, 2, attempts=3)
     uncanny.pairs.screen(run, model="demo")
     result = uncanny.pairs.items(run, unreviewed=True)
 
-    async def ask() -> uncanny.mcq.McqRun:
-        async with running(FakeServerOptions()) as url:
-            model, base_url = "openai-compatible/any", f"{url}/v1"
-            return await uncanny.mcq.run_async(
-                result.items, model=model, base_url=base_url, out=tmp_path / "asked"
-            )
-
-    asked = asyncio.run(ask())
-    assert asked.summary.statuses["failed"] == 0
+    asked = asked_about(result, tmp_path / "asked")
     scores = uncanny.mcq.score(result.items, asked.path, resamples=0)
     test = next(each for each in scores.sides if each.question == "all_q2_4")
     assert test.n == result.kept > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["demo", "diffusers"])
+def test_ten_images_go_the_whole_way(tmp_path: Path, kind: str) -> None:
+    inpainter = "demo"
+    if kind == "diffusers":
+        pytest.importorskip("diffusers")
+        from tests.eval.pairs.tiny_models import tiny_pipeline
+
+        inpainter = f"diffusers/{tiny_pipeline(tmp_path / 'model')}"
+    run = uncanny.pairs.make(
+        "scenes", inpainter=inpainter, out=tmp_path / "run", limit=10, attempts=2, steps=2, inpaint_side=64
+    )
+    pairs = load_made(run.path)
+    assert len({pair.original.image for pair in pairs}) == 10
+    assert len(pairs) == run.made() == 20
+    for pair in pairs:
+        original, edited, mask = (
+            np.asarray(Image.open(each or Path()))
+            for each in (pair.original_file, pair.edited_file, pair.mask_file)
+        )
+        assert np.array_equal(original[mask == 0], edited[mask == 0])
+        candidate = pair.candidate
+        assert candidate.model.startswith(kind)
+        assert candidate.sent.keys() <= {"seed", "guidance", "strength", "steps"}
+        assert None not in (candidate.mask, candidate.mask_source, candidate.sha256, candidate.painted)
+    uncanny.pairs.screen(run, model="demo")
+    result = uncanny.pairs.items(run, unreviewed=True)
+    assert result.candidates == 20 == result.kept + sum(result.open.values()) + sum(result.rejected.values())
+    assert result.kept > 0
+    assert [each for each in uncanny.mcq.check(result.items) if each.severity == "error"] == []
+    asked = asked_about(result, tmp_path / "asked")
+    scores = uncanny.mcq.score(result.items, asked.path, resamples=0)
+    test = next(each for each in scores.sides if each.question == "all_q2_4")
+    assert test.n == len(result.drafts) / 2
 
 
 def test_people_judge_candidates_on_the_review_page(tmp_path: Path) -> None:
