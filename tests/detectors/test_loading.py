@@ -62,8 +62,7 @@ def test_how_images_are_prepared_is_not_guessed(saved_vit: Path, tmp_path: Path)
         (saved_vit / "preprocessor_config.json", "image_std", "image_std"),
         (shutil.copytree(TIMM, tmp_path / "timm") / "config.json", "pretrained_cfg", "mean and std"),
     ):
-        content = json.loads(file.read_text())
-        del content[key]
+        content = json.loads(file.read_text()) | {key: None}
         file.write_text(json.dumps(content))
         with pytest.raises(UsageError, match=rf"by what pixels are normalized \({lacks}\)"):
             load_classifier(file.parent)

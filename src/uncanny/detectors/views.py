@@ -195,7 +195,7 @@ def _size_of(size: Any, side: int) -> tuple[tuple[int, int] | None, int | None, 
 
 def _normalization(content: Mapping[str, Any], *names: str) -> list[tuple[float, ...]]:
     """Mean and standard deviation a channel. They are not guessed: architectures differ, and so do scores."""
-    if missing := [name for name in names if name not in content]:
+    if missing := [name for name in names if content.get(name) is None]:
         raise UsageError(
             f"The detector's folder does not say by what pixels are normalized ({' and '.join(missing)})",
             remedy="Add what it was trained with to preprocessor_config.json, or for timm to pretrained_cfg.",
