@@ -115,8 +115,7 @@ def each_closed_or(*quick: str) -> list[Any]:
     return [pytest.param(way, marks=() if way in quick else pytest.mark.slow) for way in ways]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("closed", each_closed_or(ALL_CLOSED))
+@pytest.mark.parametrize("closed", each_closed_or())
 def test_closed_streams_do_not_disturb_a_run(closed: str, tmp_path: Path) -> None:
     done = shell(f"detect scenes --limit 3 -m demo -o run {closed}", tmp_path)
     check_no_traceback(done)

@@ -152,8 +152,8 @@ def test_all_categories_share_one_prefix(provider: str, run: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("joint", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(
     provider: str, joint: bool, tmp_path: Path, run: Run
 ) -> None:

@@ -114,7 +114,7 @@ def test_both_turns_share_one_prefix(provider: str, run: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_servers_that_misbehave_cost_nothing_but_what_they_spoil(
     provider: str, tmp_path: Path, run: Run
 ) -> None:

@@ -159,7 +159,6 @@ def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: 
     assert run.statuses() == {"ok": 1}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "provider",
     ["openai", *(pytest.param(each, marks=pytest.mark.slow) for each in ("anthropic", "vllm", OTHER))],

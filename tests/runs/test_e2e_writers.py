@@ -150,7 +150,7 @@ def test_prompts_of_every_mode(mode: str, calls_a_text: int, provider: str, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["perturb", "prompts"])
-@pytest.mark.parametrize("provider", ["openai", pytest.param("anthropic", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(
     provider: str, command: str, tmp_path: Path, run: Run
 ) -> None:
