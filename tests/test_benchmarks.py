@@ -27,6 +27,7 @@ def test_only_benchmarks_that_are_there_are_named() -> None:
     assert all("\ndef main(" in file.read_text() for (file,) in files)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["calls.overhead", "calls.orchestration", "calls.startup"])
 def test_what_measures_no_service_needs_none(name: str) -> None:
     script = f"import sys; sys.modules |= dict.fromkeys(['fastapi', 'uvicorn']); import benchmarks.{name}"

@@ -23,6 +23,8 @@ from uncanny.files.beneath import (
 )
 from uncanny.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SECRET = b"the secret"
 
 
@@ -193,7 +195,6 @@ def test_a_swapped_file_or_folder_is_never_read(root: Path) -> None:
         assert not leaks
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.usefixtures("_ways")
 def test_a_swapped_file_or_folder_is_never_read_for_a_while(root: Path) -> None:

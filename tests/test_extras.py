@@ -108,6 +108,7 @@ def test_a_package_that_breaks_when_it_is_imported_is_not_called_missing(
         optional("broken_package", "learn", "Training")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
     [

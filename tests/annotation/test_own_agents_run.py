@@ -139,6 +139,7 @@ async def filled(_state: ScanState, image: Context) -> Sighting:
     return {"findings": as_findings("SceneScanner", await image.items(step, what="shadows"), image)}
 
 
+@pytest.mark.slow
 def test_a_prompt_that_cannot_be_filled_in_ends_the_run_and_is_raised(tmp_path: Path) -> None:
     words = r"The prompt 'scan' of the schedule `packed` has variables that were not filled in: \$what\. Pass"
     photos = tmp_path / "photos"

@@ -71,6 +71,7 @@ def test_a_finding_is_shown_by_the_part_around_it(run: uncanny.AnnotateRun) -> N
     assert "no box" in without_box._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_notebook_gets_the_picture_and_the_numbered_findings(run: uncanny.AnnotateRun) -> None:
     record = run.annotations[0]
     html = record._repr_html_()

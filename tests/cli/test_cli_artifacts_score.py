@@ -48,6 +48,7 @@ def test_lines_against_labelme_from_end_to_end(tmp_path: Path, truth: Path) -> N
     assert scores["ci"]["agnostic"]["pixel"]["iou"]
 
 
+@pytest.mark.slow
 def test_a_run_of_the_demo_against_the_bundled_truth(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert (

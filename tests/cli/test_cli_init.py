@@ -98,6 +98,7 @@ def test_a_path_that_no_file_can_have_is_cut_in_its_error() -> None:
     assert (done.code, len(done.err) < 600, "too long" in done.err) == (2, True, True), done.err[:2000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["annotate", "detect", "mcq", "realism"])
 def test_a_run_is_made_again_from_its_file(tmp_path: Path, bundled_run: BundledRuns, kind: Kind) -> None:
     run, file = bundled_run(kind).path, tmp_path / "again.toml"

@@ -49,6 +49,7 @@ def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_who_pipes_scores_on_gets_the_page_that_is_named_and_no_other(tmp_path: Path, demo: McqRun) -> None:
     command = ("mcq", "score", "scenes", demo.path, "--resamples", "0", "--json", "-")
     before = set(demo.path.iterdir())

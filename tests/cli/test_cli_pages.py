@@ -95,6 +95,7 @@ def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path, bundled_r
         assert len(done.err) < 300 + len(str(run))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["link", "embed"])
 def test_full_size_pictures_are_linked_or_embedded(mode: str, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
@@ -132,6 +133,7 @@ def test_the_words_for_pictures_are_those_of_the_functions() -> None:
     assert tuple(option.type.choices) == PICTURES
 
 
+@pytest.mark.slow
 def test_quiet_commands_write_their_pages_over_old_ones(tmp_path: Path) -> None:
     """`-q` is about the terminal: an old page beside new figures would pass for theirs."""
     known_cases(tmp_path)

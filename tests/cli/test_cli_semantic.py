@@ -188,6 +188,7 @@ def test_a_file_whose_name_has_an_equals_sign_is_no_name(tmp_path: Path) -> None
     one_line(scored("a=1.json", "a=2.json"), "two predictions are called 'a'")
 
 
+@pytest.mark.slow
 def test_the_page_goes_beside_the_predictions_or_where_it_is_asked_for(tmp_path: Path) -> None:
     file = scenes_file(tmp_path / "mine.json")
     command = ("semantic", "--similarity", "chrf", "--resamples", "0", "--truth", "scenes", file)

@@ -130,6 +130,7 @@ def test_other_options_are_another_run(service: RunningService, photos: Path, tm
     assert there(service, "annotate", photos, "-m", "demo", "-o", local).code == 2
 
 
+@pytest.mark.slow
 def test_every_option_that_is_not_taken_is_named(
     service: RunningService, photos: Path, tmp_path: Path
 ) -> None:

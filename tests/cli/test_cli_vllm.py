@@ -151,6 +151,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "vllm.log").exists()
 
 
+@pytest.mark.slow
 def test_a_port_is_taken_while_its_server_still_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -179,6 +179,7 @@ CONNECTION = TransientError("refused", kind="connection")
 DOWN = TransientError("status 500", kind="http_500")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [DOWN, CONNECTION, busy(), busy(0.5)], ids=str)
 @pytest.mark.parametrize("lasts_s", [8, 30, PATIENCE_S - 2])
 @virtual_time

@@ -72,6 +72,7 @@ def right(scene: Scene, name: str) -> str:
     return "F" if name == "q4_no_image" else str(getattr(scene.mcq, name).answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_scenes_are_answered_right_but_for_the_listed_mistakes(name: str) -> None:
     expected = {scene.id: MCQ_MISTAKES.get(scene.id, {}).get(name, right(scene, name)) for scene in SCENES}

@@ -111,6 +111,7 @@ def test_pictures_are_found_by_digest() -> None:
         assert scene_by_sha256(picture.sha256.upper()) is picture
 
 
+@pytest.mark.slow
 def test_the_word_stands_for_the_set_as_images_and_as_truth(tmp_path: Path) -> None:
     run = uncanny.detect("large-scenes", model="demo", out=tmp_path / "run", truth="large-scenes")
     found = {Path(each.image).name: [a.name for a in each.anomalies] for each in run.annotations}

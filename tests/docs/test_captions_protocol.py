@@ -206,6 +206,7 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
         run(captions, model="scripted/slow", out=out, temperature=1.0)
 
 
+@pytest.mark.slow
 async def test_a_stopped_run_asks_anew_only_what_changed(tmp_path: Path) -> None:
     captions, out, stop = load(caption_file(tmp_path / "in")), tmp_path / "run", Stop()
 

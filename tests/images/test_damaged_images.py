@@ -84,6 +84,7 @@ def test_a_cut_file_is_never_taken_for_another_picture(
     assert survives(spot, data[: int(len(data) * share)]) in (None, pixels(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @quick
 @given(

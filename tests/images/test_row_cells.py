@@ -43,6 +43,7 @@ def most_taken(work: Callable[[], object]) -> int:
         arrow.set_memory_pool(usual)
 
 
+@pytest.mark.slow
 def test_a_long_text_that_rows_share_is_not_unpacked(tmp_path: Path) -> None:
     rows = 500
     columns = {"file_name": [f"{n}.png" for n in range(rows)], "n": list(range(rows))}

@@ -24,6 +24,7 @@ from uncanny.images.structure import MOST_SCANS, check_structure, jxl_size
 ALL = SendLimits(frozenset({"image/png", "image/jpeg"}), None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_takes_long_is_refused_with_what_there_is_too_much_of(name: str, tmp_path: Path) -> None:
     words, make = BOMBS[name]

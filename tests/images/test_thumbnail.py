@@ -18,6 +18,7 @@ def opened(data: bytes | None) -> Image.Image:
     return image.convert("RGB")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "TIFF"])
 def test_it_fits_and_looks_the_same(kind: str, tmp_path: Path, odd_files: ModuleType) -> None:
     path = tmp_path / "a"

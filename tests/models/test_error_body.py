@@ -75,6 +75,7 @@ def literals(pattern: re.Pattern[str]) -> set[str]:
     return {word for word in re.findall(r"[\w<>/\[\]()*-]+(?: \w+)?", pattern.pattern) if len(word) < 40}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATTERNS)
 def test_every_pattern_takes_time_with_the_length_not_with_its_square(name: str) -> None:
     def search(text: str) -> None:

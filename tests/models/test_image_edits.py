@@ -88,6 +88,7 @@ def test_a_refusal_is_rejected_and_is_not_asked_for_again(tmp_path: Path, fault:
     assert run.summary.calls == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["500", "cut", "truncated-json"])
 def test_what_may_pass_is_retried(tmp_path: Path, fault: str) -> None:
     run = make(tmp_path, "openai-compatible/any", f"{fault}=0.4", attempts=3)

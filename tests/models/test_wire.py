@@ -410,6 +410,7 @@ async def test_a_body_that_cannot_be_read_is_an_error_with_the_reason(
     assert reason in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ["openai", "anthropic"])
 async def test_https_where_http_is_spoken_and_a_certificate_that_does_not_hold(
     httpserver: HTTPServer, make: str, tmp_path: Path

@@ -100,6 +100,7 @@ def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="folders have locks of their own")
 @pytest.mark.parametrize("how", ["removed", "replaced", "truncated"])
 def test_the_locks_file_may_be_removed_by_hand_and_nobody_gets_in(how: str, folder: RunFolder) -> None:

@@ -111,6 +111,7 @@ def test_a_metadata_file_that_cannot_be_read_is_named_and_costs_nothing(
     assert run.summary.statuses["ok"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [".", "inner"])
 def test_records_keep_their_columns_while_a_metadata_file_cannot_be_read(
     folder: Path, tmp_path: Path, place: str

@@ -282,6 +282,7 @@ def test_one_model_for_the_locator_and_texts_of_ones_own(tmp_path: Path, run: Ru
     assert "physics.md is empty" in done.err
 
 
+@pytest.mark.slow
 def test_a_budget_stops_it_and_a_higher_one_goes_on(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 6)
     with serving() as server:

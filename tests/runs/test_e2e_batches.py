@@ -120,6 +120,7 @@ def test_a_run_in_batches_finds_the_same(
     assert len({call["started"] for call in run.calls()}) == needed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "most"),
     [
@@ -253,6 +254,7 @@ def test_an_interrupted_run_says_what_is_under_way(images: Path, run: Run) -> No
         assert handed_in(server) == (1, LINES, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("fault", ["expired", "missing", "500"])
 def test_lines_without_an_answer_go_into_one_more_batch_and_are_asked_then(
@@ -267,6 +269,7 @@ def test_lines_without_an_answer_go_into_one_more_batch_and_are_asked_then(
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_rejected_lines_are_asked_at_once(provider: str, images: Path, run: Run) -> None:
     with serving(batch_faults={"rejected": 1.0}) as server:
@@ -277,6 +280,7 @@ def test_rejected_lines_are_asked_at_once(provider: str, images: Path, run: Run)
     assert run.statuses() == {"ok": IMAGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("fault", ["malformed", "length"])
 def test_repairs_and_longer_answers_are_single_calls(
@@ -322,6 +326,7 @@ def test_batches_fit_into_the_limit_of_tokens(images: Path, run: Run) -> None:
     assert nothing_left(run)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_not_taken_ends_the_run(images: Path, run: Run) -> None:
     with serving(batch_tokens=1) as server:
         done = in_batches(images, server, run)
@@ -341,6 +346,7 @@ def test_large_batches_are_cut(images: Path, run: Run, monkeypatch: pytest.Monke
     assert batches_of_models.MOST_LINES <= 50_000
 
 
+@pytest.mark.slow
 def test_the_budget_holds_for_batches(images: Path, run: Run) -> None:
     """Of four images two fit at the worst; what they really cost leaves room for the others."""
     options = ("--max-output-tokens", "2000", "--max-tokens-total")
@@ -405,6 +411,7 @@ def test_a_batch_that_the_server_does_not_know_ends_the_run(images: Path, run: R
     assert run.statuses() == {"ok": IMAGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["delete", "cut", "other lines"])
 def test_results_that_are_gone_or_changed_under_way_are_fetched_again(
     damage: str, images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -483,6 +490,7 @@ def test_ids_from_a_run_folder_do_not_lead_elsewhere(images: Path, run: Run) -> 
         assert handed_in(server) == before
 
 
+@pytest.mark.slow
 def test_equal_questions_of_several_items_are_one_line(run: Run, tmp_path: Path) -> None:
     """Questions without the image have the same words for several items."""
     options = ("--blind", "--control", "-q", "--limit", "6")

@@ -34,6 +34,7 @@ def models(run: Run) -> Counter[str]:
     return Counter(call["model"] for call in run.calls() if call["outcome"] == "answered")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 @pytest.mark.parametrize(
     ("schedule", "an_image", "limits"),

@@ -143,6 +143,7 @@ def test_servers_that_misbehave_cost_nothing_but_what_they_spoil(
     assert done.code == (1 if any(record.errors for record in found) else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROTOCOLS)
 def test_a_refusal_of_the_second_turn_is_partial_and_asked_again(
     provider: str, tmp_path: Path, run: Run

@@ -18,6 +18,8 @@ from werkzeug import Request, Response
 from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
 from uncanny.models.error_body import KeyMask, one_line, read_error_body
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-proj/Zq7_0123456789-abcdefXYZ"
 ESCAPED = "".join(f"\\u{ord(character):04X}" if n % 3 else character for n, character in enumerate(KEY))
 SLASHED = KEY.replace("/", "\\/")

@@ -14,10 +14,11 @@ from werkzeug import Request, Response
 from tests.runs.e2e import IN_ORDER, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.demo.server.faults import FAULT_NAMES, FaultName
 
+pytestmark = pytest.mark.slow
+
 KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run: Run) -> None:
@@ -55,7 +56,6 @@ def content(run: Run) -> list[dict[str, Any]]:
     return [record.model_dump(exclude={"usage", "file_stamp"}) for record in run.records()]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("schedule", "provider"), [("packed", "openai"), ("packed", "anthropic"), ("paper", "openai")]
@@ -200,7 +200,6 @@ def test_a_server_that_takes_few_at_once_is_asked_by_so_many(tmp_path: Path, run
     assert 0 < stats["too_many"] == refused < 120
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_an_outage_shorter_than_patience_fails_no_image(
     tmp_path: Path, run: Run, httpserver: HTTPServer

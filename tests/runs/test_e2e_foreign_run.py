@@ -15,6 +15,8 @@ from tests.runs.e2e import Done, Run, Server, check_no_traceback, pictures, serv
 from uncanny.errors import UsageError
 from uncanny.records.reviews import ReviewLog
 
+pytestmark = pytest.mark.slow
+
 FILES = (
     ".lock", "run.json", "annotations.jsonl", "calls.jsonl", "spending.jsonl", "others.jsonl", "vllm.log",
     "answers/answers.db", "answers/pending-1.lock", "answers/pending-1.0",
@@ -236,7 +238,6 @@ def test_pictures_are_not_copied_over_links_nor_asked_about_through_them(
     assert server.requests() == asked
 
 
-@pytest.mark.slow
 def test_items_in_a_run_bring_no_other_pictures_into_its_page(
     server: Server, run: Run, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def check_one_line(done: Done, run: Run, *words: str) -> None:
     assert not (run.path / "annotations.jsonl").exists() or not run.records()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
 def test_wrong_key(provider: str, server: Server, images: Path, run: Run) -> None:
     variable = f"{provider.upper()}_API_KEY"

@@ -38,6 +38,7 @@ def moderated(httpserver: HTTPServer, server: Server, flagged: Path) -> str:
     return httpserver.url_for("/v1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai/any", "openai-compatible/any"])
 def test_one_flagged_image_costs_that_image_and_no_other(
     model: str, tmp_path: Path, run: Run, httpserver: HTTPServer

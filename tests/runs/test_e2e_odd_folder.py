@@ -16,6 +16,7 @@ from uncanny.wording import display_path
 pytestmark = pytest.mark.filterwarnings("error")
 
 
+@pytest.mark.slow
 def test_every_file_fares_as_expected(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "in"
     expected = {

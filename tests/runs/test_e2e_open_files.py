@@ -19,6 +19,8 @@ from uncanny.images import file_bytes
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.prepared import prepare
 
+pytestmark = pytest.mark.slow
+
 LIMITS = SendLimits(frozenset({"image/png"}), None, None)
 EXHAUSTED = """
 import os, resource, sys, threading

@@ -47,6 +47,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in file.read_bytes().splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_texts_are_asked_and_recorded(command: str, texts: Path, tmp_path: Path) -> None:
     protocol, file = RUNS[command]
@@ -61,6 +62,7 @@ def test_texts_are_asked_and_recorded(command: str, texts: Path, tmp_path: Path)
     assert mixed.id != prompt_set(protocol).id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_a_run_of_ours_says_nothing_of_others(command: str, tmp_path: Path) -> None:
     protocol, file = RUNS[command]
@@ -96,6 +98,7 @@ def test_the_texts_reach_the_model(texts: Path, tmp_path: Path) -> None:
     assert run.calls()[0]["prompt"] == read_prompts("detect", texts)["source"].id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", RUNS)
 def test_a_run_goes_on_with_the_users_texts_without_being_told(
     command: str, texts: Path, tmp_path: Path

@@ -133,6 +133,7 @@ def started(run: Run, agent: str) -> list[datetime]:
     return sorted(datetime.fromisoformat(call["started"]) for call in calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_first_call_of_a_prefix_comes_back_before_others_go_out(
     provider: str, tmp_path: Path, run: Run

@@ -55,6 +55,7 @@ def test_a_finished_run_asks_nothing(
     assert files == {name: (run.path / name).read_bytes() for name in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -192,6 +193,7 @@ def test_what_failed_is_asked_again_unless_told_otherwise(images: Path, run: Run
     assert run.statuses() == {"ok": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "refused", "seed", "agent", "asked_again"),
     # The seed refuses one call. What builds upon its answer is asked again too: it is another question now.
@@ -254,6 +256,7 @@ def test_equal_files_are_asked_about_once(server: Server, images: Path, run: Run
     assert done.json()["totals"]["duplicates"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("torn_record", "torn_calls"), [(1, 0), (40, 0), (0, 1), (0, 40), (0, 9_000)], ids=str
 )

@@ -163,6 +163,7 @@ def test_calls_that_cannot_be_read_are_not_passed_over_in_silence(
 # The answer cache
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pages", [range(1, 2), range(3, 4), range(2, 5)], ids=str)
 def test_a_damaged_answer_cache_costs_a_warning_and_some_calls(
     pages: range, server: Server, images: Path, run: Run
@@ -208,6 +209,7 @@ def test_a_dry_run_changes_nothing_on_disk(torn: bytes, server: Server, images: 
         assert snapshot(run.path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "protocol", ["detect scenes", "mcq run scenes", "realism run scenes", "audit a=scenes"]
 )

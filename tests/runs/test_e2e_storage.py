@@ -30,6 +30,8 @@ from tests.runs.e2e import (
 )
 from uncanny.runs import run as run_module
 
+pytestmark = pytest.mark.slow
+
 CONCURRENCY = 4
 AN_IMAGE = 3 + 6 * 3 + 1
 IMAGES = 6
@@ -60,7 +62,6 @@ def check_stopped(done: Done, *words: str) -> None:
         assert word in line
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     ("schedule", "number", "an_image"), [("packed", 24, 1 + 1 + 1), ("paper", IMAGES, AN_IMAGE)]
@@ -85,7 +86,6 @@ def test_a_disk_that_fills_up_midway_stops_the_run_and_it_goes_on_later(
     assert not (run.path / "spending.jsonl").exists()
 
 
-@pytest.mark.slow
 @posix
 def test_a_disk_that_is_full_from_the_start_is_wrong_use(tmp_path: Path, run: Run) -> None:
     with serving(objects=3) as server:
@@ -101,7 +101,6 @@ def scenes_run(protocol: str, out: Path, server: Server) -> list[object]:
     return [*protocol.split(), "scenes", *tail]
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("protocol", ["mcq run", "realism run", "detect"])
 def test_so_do_the_other_protocols(protocol: str, tmp_path: Path) -> None:
@@ -115,7 +114,6 @@ def test_so_do_the_other_protocols(protocol: str, tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("failing", [False, True])
 def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
@@ -145,7 +143,6 @@ def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
     assert (run.path / "report.html").stat().st_size > 400 * 1024
 
 
-@pytest.mark.slow
 def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", IMAGES)
     with serving(objects=3, latency_ms=30) as server:
@@ -167,7 +164,6 @@ def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Pa
     assert run.statuses() == {"ok": IMAGES}
 
 
-@pytest.mark.slow
 def test_a_folder_that_took_the_place_of_a_deleted_one_is_left_alone(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", IMAGES)
     with serving(objects=3, latency_ms=30) as server:
@@ -182,7 +178,6 @@ def test_a_folder_that_took_the_place_of_a_deleted_one_is_left_alone(tmp_path: P
     assert {path.name for path in run.path.iterdir()} <= {"annotations.jsonl", "answers"}
 
 
-@pytest.mark.slow
 def test_a_run_folder_that_is_moved_stops_the_run_and_goes_on_at_its_new_place(
     tmp_path: Path, run: Run
 ) -> None:
@@ -271,7 +266,6 @@ def test_run_json_is_tried_again_until_it_can_be_written(
     assert run.manifest()["state"] == "finished"
 
 
-@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("protocol", ["mcq run", "realism run"])
 def test_bundled_sets_that_find_no_room_are_said_with_what_to_do(protocol: str, run: Run) -> None:

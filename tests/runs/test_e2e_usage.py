@@ -16,6 +16,8 @@ from werkzeug import Request, Response
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import Run, check_no_traceback, edit_answers, pictures, serving, uncanny_here
 
+pytestmark = pytest.mark.slow
+
 ABSURD = [
     "9000000000000000000",
     "1" + 30 * "0",

@@ -155,6 +155,7 @@ async def test_callbacks_see_the_start_every_record_and_every_call(tmp_path: Pat
     assert len(calls) == run.summary.calls
 
 
+@pytest.mark.slow
 async def test_what_a_callback_raises_ends_the_run_in_good_order_and_is_raised(tmp_path: Path) -> None:
     images, out = pictures(tmp_path / "in", 20), tmp_path / "run"
 

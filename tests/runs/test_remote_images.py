@@ -192,6 +192,7 @@ def web(httpserver: HTTPServer, tmp_path: Path) -> HTTPServer:
     return httpserver
 
 
+@pytest.mark.slow
 def test_answers_of_a_web_server(web: HTTPServer, tmp_path: Path) -> None:
     """Credentials in URLs are used, and kept nowhere; no answer fills the memory."""
     endless = read_url(web.url_for("/endless.png"), 2**20)

@@ -25,6 +25,8 @@ from uncanny.service.jobs.folder import open_no_link, open_within
 from uncanny.service.pictures import Picture, Pictures
 from uncanny.settings import settings
 
+pytestmark = pytest.mark.slow
+
 SECRET = b"the secret"
 MOST = 2**30
 
@@ -151,14 +153,12 @@ def test_a_file_that_is_swapped_is_never_the_one_outside(reader: str, root: Path
     assert not _attack(lambda: _tried(reader, root), root, READERS[reader][0], 0.3)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_file_that_is_swapped_for_a_while_is_never_the_one_outside(reader: str, root: Path) -> None:
     assert not _attack(lambda: _tried(reader, root), root, READERS[reader][0], ATTACK_S)
 
 
-@pytest.mark.slow
 def test_what_is_looked_at_and_then_opened_is_the_one_outside_now_and_then(root: Path) -> None:
     """So that the attack is one."""
 

@@ -38,6 +38,8 @@ from uncanny.service.pictures import BUSY, Picture, Pictures, Shown, Viewer, ser
 from uncanny.service.service import Service
 from uncanny.service.web.records import picture_key
 
+pytestmark = pytest.mark.slow
+
 # By the clock: no process starts that fast. Of the processor: decoding takes longer.
 TOO_SHORT_S = 0.01
 
@@ -144,7 +146,6 @@ def test_equal_requests_are_one(file: Path) -> None:
     assert decoders.ask(asked[1]) is not second
 
 
-@pytest.mark.slow
 def test_one_that_takes_too_long_is_killed_and_the_next_is_made(file: Path) -> None:
     before = _decoders_of(os.getpid())
     file.write_bytes(encoded(picture(3000, 3000), "PNG"))
@@ -380,7 +381,6 @@ def _job_of(data: Path, picture: bytes, program: Sequence[str]) -> Iterator[str]
         yield f"{served.address}/jobs/{job.id}/thumb/{picture_key('images/a.jpg')}"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("scans", "size", "program", "kinds"),

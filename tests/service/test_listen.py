@@ -15,6 +15,8 @@ import pytest
 
 from uncanny.service.listen import is_loopback
 
+pytestmark = pytest.mark.slow
+
 # Serves what the tests ask of it, with short times, as a process: the server owns its signals.
 PROGRAM = """
 import asyncio, sys, threading
@@ -148,7 +150,6 @@ def test_an_answer_that_nobody_takes_is_given_up(port: int) -> None:
         assert watched.poll(30_000), "it is still waited for"
 
 
-@pytest.mark.slow
 def test_an_answer_that_is_taken_slowly_arrives(port: int) -> None:
     """It takes longer than one may take nothing."""
     with httpx2.stream("GET", f"http://127.0.0.1:{port}/much") as answer:

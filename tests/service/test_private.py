@@ -17,6 +17,8 @@ from uncanny.service.folders import without_paths
 from uncanny.service.jobs.folder import end_of_log
 from uncanny.service.service import Service
 
+pytestmark = pytest.mark.slow
+
 NAMED = {Path("/srv/photos"): "photos", Path("/var/data"): "", Path("/var/data/jobs/job_a"): ""}
 
 

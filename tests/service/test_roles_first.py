@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 from starlette.routing import Mount
@@ -122,6 +123,7 @@ def ask(app: Any, method: str, path: str, token: str | None) -> tuple[int, bool]
     return started[0], read
 
 
+@pytest.mark.slow
 def test_no_route_reads_a_body_or_a_file_before_it_knows_the_role(tmp_path: Path) -> None:
     with Service.open(tmp_path / "data", roots=[tmp_path]) as service:
         tokens: dict[Role | None, str | None] = {None: None}

@@ -85,6 +85,7 @@ def session(**options: Any) -> uncanny.Annotator:
     return uncanny.Annotator("scripted/any", **{"schedule": "single", **options})
 
 
+@pytest.mark.slow
 async def test_images_share_one_client_one_limit_and_one_tls_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def start(options: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_says_where_it_listens_and_stops_when_told(stop: signal.Signals) -> None:
     with start("max_seconds=60") as server:

@@ -25,6 +25,7 @@ def scene_boxes() -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_the_page_of_several_sets(tmp_path: Path) -> None:
     files = [write_lines(tmp_path / f"{name}.jsonl", scene_boxes()) for name in ("one", "two & <three>")]
     page = uncanny.artifacts.score(files, truth="scenes", resamples=20, published=True).report(

@@ -393,6 +393,7 @@ def test_several_predictions_side_by_side(tmp_path: Path) -> None:
         uncanny.artifacts.score({}, truth=truth)
 
 
+@pytest.mark.slow
 def test_two_sets_of_predictions_are_compared_image_by_image() -> None:
     rng = np.random.default_rng(3)
     squares = [(x, y, x + side, y + side) for x, y, side in rng.integers(1, 5, size=(30, 3))]

@@ -34,6 +34,7 @@ def audited(places: Any, **parameters: Any) -> AuditResult:
     return uncanny.audit(places, resamples=200, min_confidence=0, **parameters)
 
 
+@pytest.mark.slow
 def test_generators_are_ranked_by_what_people_corrected(places: dict[str, Path], tmp_path: Path) -> None:
     true = {
         "clean": judged_run(places["clean"], 800, 1, size=120, faults=FEW, made_up=1.0),

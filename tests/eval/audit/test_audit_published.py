@@ -53,6 +53,7 @@ def reconstruct(row: PublishedRow, seed: int) -> list[dict[str, Any]]:
     return [record(f"{index:04}.png", part.tolist()) for index, part in enumerate(parts)]
 
 
+@pytest.mark.slow
 def test_all_thirty_rows(tmp_path: Path) -> None:
     places: dict[str, dict[str, Path]] = {assessor: {} for assessor in ASSESSORS}
     for seed, row in enumerate(TABLE.rows):

@@ -74,6 +74,7 @@ def leaderboard_rows(page: Page) -> list[str]:
     return section.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
 
 
+@pytest.mark.slow
 def test_the_page_stands_by_itself(page: Page) -> None:
     check_static_page(page)
 

@@ -130,6 +130,7 @@ def test_an_unreadable_image_is_no_flawless_one(tmp_path: Path) -> None:
     assert (score["images"], score["left_out"]["unreadable"]) == (3, 1)
 
 
+@pytest.mark.slow
 def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -> None:
     folders = [f"{name}={pictures(tmp_path / name, 4, first)}" for name, first in (("a", 0), ("b", 4))]
     out = tmp_path / "out"

@@ -81,6 +81,7 @@ def test_what_browsers_do_not_show_is_not_linked_but_in_the_page(tmp_path: Path)
     assert relative_link(tmp_path / "report.html", tmp_path / "a.html") is None
 
 
+@pytest.mark.slow
 def test_embedded_pictures_are_whole_and_need_no_file(tmp_path: Path) -> None:
     views = PageViews(tmp_path / "report.html", "embed")
     files = [picture(tmp_path / f"{n}.png") for n in range(5)]
@@ -163,6 +164,7 @@ def parts_of(views: PageViews, number: int) -> list[str | None]:
     return uris
 
 
+@pytest.mark.slow
 def test_the_page_holds_parts_while_there_is_room_those_first_that_are_seen(tmp_path: Path) -> None:
     boxes = tuple((x, 0, x + 320, 240) for x in (0, 100, 200))
 

@@ -48,6 +48,7 @@ def test_the_same_drawing_gives_the_same_bytes() -> None:
     assert "metadata" not in drawn()
 
 
+@pytest.mark.slow
 def test_two_pages_at_once_leave_the_host_as_it_was() -> None:
     import matplotlib
 
@@ -146,6 +147,7 @@ def test_labels_are_one_line_that_xml_can_hold(text: str, most: int, label: str)
     assert plain_label(text, most) == label
 
 
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_says_nothing(tmp_path: Path) -> None:
     """Nor does a matplotlibrc of the user's change a plot."""
     (tmp_path / "matplotlibrc").write_text("font.size: 40\naxes.facecolor: red\nnonsense: 3\n")

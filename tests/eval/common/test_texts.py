@@ -139,6 +139,7 @@ def flat(text: str) -> str:
 NOTE = "asked with other texts than uncanny's ("
 
 
+@pytest.mark.slow
 def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     items = some_items(tmp_path / "set", 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.eval.edits.made_pairs import bad_set, known_cases, write_pairs
 from uncanny.edits import measure
 
@@ -34,6 +36,7 @@ def test_names_stay_text_and_an_empty_set_has_a_page(tmp_path: Path) -> None:
     assert "No edit could be measured" in page
 
 
+@pytest.mark.slow
 def test_of_many_edits_some_are_shown_evenly(tmp_path: Path) -> None:
     known_cases(tmp_path)
     names = ("one", "two", "corner")

@@ -141,6 +141,7 @@ def test_a_grouping_that_nothing_is_known_of_says_what_it_needs(name: str) -> No
         uncanny.edits.stress([{"image": "b.png", "score": 0.7}], meta=[meta], by=[f"modell+{name}"])
 
 
+@pytest.mark.slow
 def test_verdicts_of_the_realism_check_bring_their_label(tmp_path: Path) -> None:
     """Whose label and model are others than those of an edit's mask and of the model that made it."""
     run = uncanny.realism.run("scenes", model="demo", out=tmp_path / "run")

@@ -61,6 +61,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, McqRun,
         yield (items, server.sent()), made, forecast
 
 
+@pytest.mark.slow
 def test_no_image_is_sent_and_the_same_words_are_sent_once(run: Any) -> None:
     (items, sent), made, _ = run
     unseen = [each for each in sent if not each.pictures]

@@ -110,6 +110,7 @@ def test_the_command_is_the_function(tmp_path: Path) -> None:
     one_line(uncanny_here("mcq", "plan", "--difference", "0.7"), "cannot be 70 points better", "--difference")
 
 
+@pytest.mark.slow
 def test_absurd_numbers_have_an_answer() -> None:
     assert mcq.plan(difference=1e-308).needed is None
     assert mcq.plan(power=1e-308).needed is not None

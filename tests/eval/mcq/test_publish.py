@@ -274,6 +274,7 @@ def more_of(items: object) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [as_folder, as_parquet, imported, imported_csv, saved])
 def test_further_keys_are_columns_and_come_back(
     form: Callable[[Path, Path], Path], items: Path, tmp_path: Path
@@ -350,6 +351,7 @@ def test_a_title_is_a_title_whatever_is_in_it(title: str, items: Path, tmp_path:
 # The folder
 
 
+@pytest.mark.slow
 def test_an_export_is_written_over_and_nothing_else_is(items: Path, tmp_path: Path) -> None:
     out = tmp_path / "set"
     mcq.export_table(items, out=out, to="hf")
@@ -382,6 +384,7 @@ def test_data_of_somebody_else_is_never_mixed_in(items: Path, tmp_path: Path) ->
     assert [each.name for each in out.rglob("*") if each.is_file()] == ["train.parquet"]
 
 
+@pytest.mark.slow
 def test_a_failed_export_leaves_the_earlier_one(items: Path, tmp_path: Path) -> None:
     out = tmp_path / "set"
     mcq.export_table(mcq.load(items)[:2], out=out, to="hf")

@@ -114,6 +114,7 @@ def declaring(file: Path, shape: tuple[int, ...]) -> None:
         np.lib.format.write_array_header_1_0(out, {"descr": "<f8", "fortran_order": False, "shape": shape})
 
 
+@pytest.mark.slow
 def test_hostile_masks_are_refused_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def test_a_file_that_changed_between_the_runs_is_refused(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_run_that_the_others_read(bundled_run: BundledRuns, tmp_path: Path) -> None:
     for name in ("annotate", "detect"):
         bundled_run(name).copy(tmp_path / name)

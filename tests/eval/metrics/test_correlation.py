@@ -34,6 +34,7 @@ def test_the_same_as_scipy_with_ties(seed: int) -> None:
         assert figure.value == pytest.approx(float(function(ratings, values)[0]))
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_a_bootstrap_of_groups() -> None:
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(40), 3)

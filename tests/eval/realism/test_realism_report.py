@@ -174,6 +174,7 @@ def test_everything_non_deceiving(tmp_path: Path) -> None:
     assert "None." in Page(section(page, "h-pairs")).text
 
 
+@pytest.mark.slow
 def test_many_pairs_are_cut_and_the_rest_is_counted(tmp_path: Path) -> None:
     lines = [line(f"p{n}", ("yes", "both", "both"), "deceiving", 4, f"g{n}") for n in range(60)]
     page = page_of(tmp_path, scored(written(tmp_path / "v.jsonl", lines)))
@@ -217,6 +218,7 @@ def test_pictures_are_found_from_the_run_and_from_a_root(tmp_path: Path) -> None
     assert not page_of(tmp_path, scored(file)).all("img")
 
 
+@pytest.mark.slow
 def test_the_same_score_gives_the_same_page(score: RealismScore, tmp_path: Path) -> None:
     def bare(page: Page) -> str:
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page.html)

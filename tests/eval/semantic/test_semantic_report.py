@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from tests.eval.common.page_text import Page, check_script, check_static_page
@@ -31,6 +32,7 @@ from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.semantic import score as score_of
 
 
+@pytest.mark.slow
 def test_the_page_stands_by_itself(page: Page) -> None:
     check_static_page(page)
 

@@ -21,6 +21,8 @@ from uncanny.models.vllm import server as server_module
 from uncanny.models.vllm.fleet import DEVICES_VARIABLE, keep_up, started, starting, vllm_fleet
 from uncanny.models.vllm.server import COMMAND_VARIABLE, VllmServer, served_models
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -75,7 +77,6 @@ async def test_a_dead_engine_is_a_dead_server() -> None:
     assert "EngineDeadError: the engine is not there any more" in said[0]
 
 
-@pytest.mark.slow
 async def test_after_the_last_restart_its_reason_is_the_error() -> None:
     (server,) = servers = fleet(max_restarts=2)
     async with started(servers):
@@ -107,7 +108,6 @@ async def test_without_restarts_the_first_death_is_the_last() -> None:
             await server.revive()
 
 
-@pytest.mark.slow
 async def test_a_server_that_hangs_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "HANGS_S", 0.5)
     monkeypatch.setattr(server_module, "LOOK_S", 0.2)
@@ -125,7 +125,6 @@ async def test_a_server_that_hangs_is_started_again(monkeypatch: pytest.MonkeyPa
     assert "did not answer for 0.5 seconds" in said[0]
 
 
-@pytest.mark.slow
 async def test_a_port_that_another_program_took_meanwhile_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -150,7 +149,6 @@ async def test_replicas_have_a_log_a_port_and_a_gpu_each(tmp_path: Path) -> None
     assert [(tmp_path / name).is_file() for name in ("vllm.log", "vllm-2.log")] == [True, True]
 
 
-@pytest.mark.slow
 async def test_one_replica_that_does_not_start_stops_the_others() -> None:
     servers = [*fleet("m"), *fleet("dies")]
     with pytest.raises(ModelUnusableError, match="no such model"):
@@ -172,7 +170,6 @@ async def test_what_a_starting_server_prints_can_be_shown() -> None:
     assert await until_gone(servers[0].group) == []
 
 
-@pytest.mark.slow
 async def test_servers_are_kept_up_until_the_last_is_lost() -> None:
     lost: list[UncannyError] = []
     servers = fleet(replicas=2, max_restarts=1)

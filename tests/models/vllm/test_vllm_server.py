@@ -24,6 +24,8 @@ from uncanny.models.vllm.server import (
     vllm_command,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def server(folder: Path, model: str = "m", **options: float) -> VllmServer:
     return VllmServer(model, command=STAND_IN, log_path=folder / "logs" / "vllm.log", **options)  # type: ignore[arg-type]
@@ -44,7 +46,6 @@ async def test_stopping_ends_the_whole_group(tmp_path: Path) -> None:
     assert members(running.group) == []
 
 
-@pytest.mark.slow
 async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     async with server(tmp_path, "stubborn") as running:
         pass
@@ -158,7 +159,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "number",
     [

@@ -33,6 +33,7 @@ def subjects(service: Service, action: str) -> Counter[str | None]:
     return Counter(line.subject for line in page.lines if line.action == action)
 
 
+@pytest.mark.slow
 def test_without_connections_to_spare_every_answer_is_true(tmp_path: Path, postgres_server: Postgres) -> None:
     """60 submit at once where 3 connections are to be had: 201 is in the queue, 503 is not."""
     with Service.open(tmp_path, database=postgres_server.database_of_few(3)) as service:

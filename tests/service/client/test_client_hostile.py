@@ -292,6 +292,7 @@ def test_a_packed_answer_is_refused(httpserver: HTTPServer, client: Client) -> N
         client.me()
 
 
+@pytest.mark.slow
 def test_an_endless_event_ends_and_the_job_is_asked_for(httpserver: HTTPServer, client: Client) -> None:
     answers = iter(["running", "finished"])
 

@@ -210,6 +210,7 @@ def test_records_that_are_uploaded_name_no_image_outside(opened: Service, root: 
     assert "no folder that may be read" in orjson.dumps(lines["bad"]).decode()
 
 
+@pytest.mark.slow
 def test_a_text_of_a_folder_of_prompts_is_none_from_outside(opened: Service, root: Path) -> None:
     pictures(root / "in", 1)
     (root / "texts").mkdir()
@@ -309,6 +310,7 @@ def test_everything_wrong_is_said_at_once(opened: Service) -> None:
     assert "either pairs" in wrong(opened, "edits_measure")["params"]
 
 
+@pytest.mark.slow
 @given(
     params=st.dictionaries(
         st.sampled_from(

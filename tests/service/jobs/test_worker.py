@@ -291,6 +291,7 @@ def test_the_job_of_a_worker_that_died_is_taken_over(
         assert server.requests() <= 7
 
 
+@pytest.mark.slow
 def test_what_was_cancelled_while_its_worker_was_dead_is_not_started_again(service: Service) -> None:
     job = service.jobs.submit("annotate", {"images": ["x"], "model": "demo"}, by="ann")
     assert service.jobs.claim("dead", -1.0) is not None

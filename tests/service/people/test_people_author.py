@@ -314,6 +314,7 @@ def test_the_page_and_its_requests(file: Path, items: ItemsFile, client: TestCli
     assert len(load(file)) == 33
 
 
+@pytest.mark.slow
 def test_what_an_item_says_is_never_obeyed(file: Path) -> None:
     script = "</script><script>document.title='owned'</script>"
     line = orjson.loads(file.read_bytes().splitlines()[0])
@@ -332,6 +333,7 @@ def test_without_file_and_images_there_is_nothing_to_do(tmp_path: Path) -> None:
         ItemsFile(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_says_where_it_listens(file: Path) -> None:
     with serving("mcq", "author", str(file)) as address, urlopen(address) as page:
         assert b"c01-ball-on-thread" in page.read()

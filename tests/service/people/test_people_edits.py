@@ -247,6 +247,7 @@ def test_requests_that_are_not_the_pages_change_nothing(judging: PeopleJudging, 
     assert not (judging.folder / "judgements.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_the_command_says_where_it_listens(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with serving("edits", "people", "scenes", "-o", str(run), "--person", "ann") as address:  # noqa: SIM117

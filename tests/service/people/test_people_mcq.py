@@ -80,6 +80,7 @@ def test_a_person_is_asked_word_for_word_what_a_model_is(items: ItemSet, answers
     assert asked == [(item.id, question) for item in items for question in item.questions()]
 
 
+@pytest.mark.slow
 def test_the_boxes_are_those_that_a_model_is_sent(
     items: ItemSet, answers: PeopleAnswers, tmp_path: Path
 ) -> None:
@@ -97,6 +98,7 @@ def test_the_boxes_are_those_that_a_model_is_sent(
         assert answer.digest("content") == theirs.digest("content")
 
 
+@pytest.mark.slow
 def test_people_are_scored_beside_models(items: ItemSet, answers: PeopleAnswers, tmp_path: Path) -> None:
     answer_all(answers, "ann", right(items))
     answer_all(answers, "ben", {})
@@ -305,6 +307,7 @@ def test_no_two_of_a_group_follow_each_other_where_that_can_be(groups: str) -> N
         assert together == max(0, 2 * most - len(groups) - 1), "".join(order)
 
 
+@pytest.mark.slow
 def test_the_command_says_where_it_listens(tmp_path: Path) -> None:
     run_folder = str(tmp_path / "run")
     with serving("mcq", "people", "scenes", "-o", run_folder, "--person", "ann") as address:  # noqa: SIM117

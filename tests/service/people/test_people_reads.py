@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import orjson
+import pytest
 
 from tests.service.running import serving
 from uncanny.eval.edits.data import load as load_pairs
@@ -45,6 +46,7 @@ def errors_in(file: Path) -> list[str]:
     return [line["id"] for line in lines if line["error"]]
 
 
+@pytest.mark.slow
 def test_looking_at_questions_writes_nothing(tmp_path: Path) -> None:
     items = copy_scenes(tmp_path / "set")
     lines = [line for line in items.read_bytes().splitlines() if orjson.loads(line).get("q3")][:4]
@@ -72,6 +74,7 @@ def test_looking_at_questions_writes_nothing(tmp_path: Path) -> None:
     assert second["id"] not in errors_in(run / "answers.jsonl")
 
 
+@pytest.mark.slow
 def test_looking_at_edits_writes_nothing(tmp_path: Path) -> None:
     good = next(iter(load_pairs("scenes")))
     rows = [{"id": "half", "original": str(good.original), "edited": "a.png"}]

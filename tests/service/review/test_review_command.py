@@ -42,6 +42,7 @@ def test_it_listens_on_loopback_until_it_is_told_to_end(tmp_path: Path, number: 
     assert not (run / "reviews.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [[anomaly()]])
     assert "is not a run folder" in refused(str(tmp_path / "nothing"))

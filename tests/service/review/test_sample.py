@@ -346,6 +346,7 @@ def test_an_invalid_sample_is_told_by_its_field_and_harms_no_other_review(folder
         assert client.get("/").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_service_offers_the_sample_and_notes_who_completed_an_image(service: Service) -> None:
     job = ended_job(service, images=[[], [anomaly("one")]])
     address = f"/jobs/{job.id}/review"

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Arrivals, Listener
@@ -33,6 +34,7 @@ def test_all_that_wait_are_woken() -> None:
     assert woken == [True] * 5
 
 
+@pytest.mark.slow
 def test_a_job_of_another_process_wakes_and_so_does_one_after_the_connection_broke(
     tmp_path: Path, postgres_address: str
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.service.api.conftest import png
 from tests.service.jobs.working import ended, records, working
 from uncanny.images.columns import METADATA_LINES
@@ -30,6 +32,7 @@ def test_two_who_fill_a_set_at_once_do_not_exceed_its_limit(service: Service) ->
     assert len(list(store.images_folder(set_id).iterdir())) == 10
 
 
+@pytest.mark.slow
 def test_a_name_that_no_file_may_have_stands_in_the_records(service: Service) -> None:
     store = service.uploads
     set_id = store.new_set(name=None, by="ann").id
