@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ from tests.runs.e2e import (
     uncanny_here,
 )
 from uncanny.client.batches import Batches
+from uncanny.client.budget import Budget, Spend
+from uncanny.errors import StorageError
 from uncanny.models.discount import batches as batches_of_models
+from uncanny.records.answer_store import AnswerStore
 
 IMAGES = 4
 # One question goes ahead alone.
@@ -452,6 +456,44 @@ def test_damaged_results_of_an_earlier_session_are_fetched_again(images: Path, r
         assert handed_in(server) == (1, LINES, 1)
     assert run.statuses() == {"ok": IMAGES}
     assert nothing_left(run)
+
+
+@pytest.mark.parametrize("fault", [{}, {"malformed": 1.0}])
+@pytest.mark.parametrize("way", [("--batch",), ("--completion-window", "2h")])
+def test_an_answer_that_cannot_be_kept_is_given_again_and_counted_once(
+    way: tuple[str, ...], fault: dict[str, float], images: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = AnswerStore.put
+
+    def put_one(self: AnswerStore, entries: Iterable[tuple[str, bytes]]) -> None:
+        if len(self):
+            raise StorageError("The answer cache cannot be written: disk is full")
+        put(self, entries)
+
+    booked: list[float] = []
+    settle = Budget.settle
+
+    def settled(self: Budget, worst: Spend, actual: Spend, estimated: Spend | None = None) -> None:
+        booked.append(actual.cost_usd)
+        settle(self, worst, actual, estimated)
+
+    monkeypatch.setattr(Budget, "settle", settled)
+    with serving(batch_faults=fault) as server:
+        asked = ["annotate", images, *server.asked(name="gpt-4o"), "-o", run.path, "--max-cost-usd", "9"]
+        asked += ["--schedule", "single", "--no-report", "-q", *way]
+        with monkeypatch.context() as patch:
+            patch.setattr(AnswerStore, "put", put_one)
+            done = uncanny_here(*asked)
+        check_no_traceback(done)
+        assert (done.code, "disk is full" in done.err) == (1, True)
+        assert run.manifest()["totals"]["calls"] > 1
+        assert uncanny_here(*asked).code == 0
+        stats, totals = server.stats(), run.manifest()["totals"]
+    assert run.statuses() == {"ok": IMAGES}
+    assert stats["batch_lines"] + stats["background"] == LINES
+    assert totals["calls"] == LINES + stats["requests"]
+    assert totals["cost_usd"] == pytest.approx(sum(booked))
+    assert sum(cost > 0 for cost in booked) == totals["calls"]
 
 
 def test_lines_that_are_gone_before_they_are_handed_in_are_asked_when_it_is_resumed(

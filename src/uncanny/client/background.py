@@ -9,6 +9,7 @@ directly.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -22,7 +23,7 @@ from uncanny.client.discount import LONGEST_POLL_S, Discount, DiscountedAnswer, 
 from uncanny.client.endpoint import FAILURES, Endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.client.waiting import Ticket
-from uncanny.errors import ProviderError, RequestRejectedError, TransientError
+from uncanny.errors import ProviderError, RequestRejectedError, StorageError, TransientError
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.discount.responses import BackgroundApi
 from uncanny.models.http_errors import NothingThereError
@@ -61,6 +62,8 @@ class Background(Discount[BackgroundApi]):
         )
         self._log, self._window, self._prices, self._budget = log, window, prices, budget
         self._entries: dict[str, BackgroundEntry] = {}
+        # Ids of answers that were counted.
+        self._booked: set[str] = set()
         # What is held of the budget, and for how many questions.
         self._held, self._held_by = Spend(), 0
         self._changed = asyncio.Condition()
@@ -74,12 +77,17 @@ class Background(Discount[BackgroundApi]):
         entries = self._log.under_way().values()
         self._entries = {each.key: each for each in entries if self._is_ours(each.model, each.server)}
         self._under_way = set(self._entries)
+        self._booked = {each.id for each in self._entries.values() if each.booked}
         self._accepting = {each.model for each in self._entries.values()}
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         if self._handing_in:
             await asyncio.wait(self._handing_in, timeout=HAND_IN_S)
+        with contextlib.suppress(StorageError):  # then `run.json` hardly counts them either
+            for entry in self._entries.values():
+                if entry.id in self._booked and not entry.booked:
+                    self._log.note(entry.model_copy(update={"booked": True}))
 
     def notices(self) -> list[str]:
         notices = super().notices()
@@ -136,7 +144,7 @@ class Background(Discount[BackgroundApi]):
         seconds = (now() - entry.at).total_seconds()
         prices = next((each for window, each in self._prices.items() if window == entry.window), None)
         price = partial((prices or self._prices[self._window]).cost, name)
-        return DiscountedAnswer(outcome, entry.at, round(seconds, 3), price)
+        return DiscountedAnswer(outcome, entry.at, round(seconds, 3), price, entry.id, self._booked)
 
     async def _in_slot(
         self, endpoint: Endpoint, key: str, request: ModelRequest

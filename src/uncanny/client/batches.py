@@ -45,6 +45,7 @@ from uncanny.errors import (
     ModelUnusableError,
     ProviderError,
     RequestRejectedError,
+    StorageError,
 )
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.discount.batches import MOST_BYTES, MOST_LINES, BatchApi, LostBatch
@@ -60,7 +61,10 @@ MOST_AT_ONCE = 100
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """A batch of `model`; `id` is None until it was handed in, `at` when that began."""
+    """A batch of `model`; `id` is None until it was handed in, `at` when that began.
+
+    `booked` are the keys of answers that were counted.
+    """
 
     tag: str
     model: str
@@ -69,6 +73,7 @@ class _Batch:
     at: datetime = field(default_factory=now)
     id: str | None = None
     ended: datetime | None = None
+    booked: set[str] = field(default_factory=set)
 
 
 class Batches(Discount[BatchApi]):
@@ -119,7 +124,14 @@ class Batches(Discount[BatchApi]):
         for entry in entries.values():
             if not self._is_ours(entry.model, entry.server, len(entry.keys)):
                 continue
-            batch = _Batch(str(entry.tag), str(entry.model), list(entry.keys), at=entry.at, id=entry.id)
+            batch = _Batch(
+                str(entry.tag),
+                str(entry.model),
+                list(entry.keys),
+                at=entry.at,
+                id=entry.id,
+                booked=set(entry.booked),
+            )
             each = Spend(entry.tokens, entry.cost_usd) * (1 / max(1, len(entry.keys)))
             for key in entry.keys:
                 self._hold(key, each)
@@ -138,7 +150,12 @@ class Batches(Discount[BatchApi]):
         await asyncio.gather(*self._collecting, return_exceptions=True)
         if not self._under_way:
             await self._uploads.delete()
-        self._files.keep(self._files.under_way().keys())
+        entries = self._files.under_way()
+        with contextlib.suppress(StorageError):  # then `run.json` hardly counts them either
+            for batch in (*self._fetched, *self._flying):
+                if batch.tag in entries and batch.booked - set(entries[batch.tag].booked):
+                    self._note_left(batch)
+        self._files.keep(entries.keys())
 
     def notices(self) -> list[str]:
         notices = super().notices()
@@ -249,7 +266,7 @@ class Batches(Discount[BatchApi]):
             self._fetched.append(batch)
             if len(unread) < len(batch.keys):
                 batch.keys = unread
-                self._files.note(self._submitting(batch), self._entry(batch, "submitted", id=batch.id))
+                self._note_left(batch)
 
     async def _submit(self, batch: _Batch) -> None:
         api, tried = self._apis[batch.model], False
@@ -379,7 +396,12 @@ class Batches(Discount[BatchApi]):
         # Calls of a run are known by the moment at which they began.
         started = batch.at + timedelta(microseconds=number)
         return DiscountedAnswer(
-            response, started, round(seconds, 3), lambda tokens: self._prices.cost(batch.model, tokens)
+            response,
+            started,
+            round(seconds, 3),
+            lambda tokens: self._prices.cost(batch.model, tokens),
+            key,
+            batch.booked,
         )
 
     def _parts(self, batch: _Batch, number: int) -> list[_Batch]:
@@ -404,9 +426,13 @@ class Batches(Discount[BatchApi]):
             model=batch.model,
             server=server_digest(self._endpoints[batch.model]),
             keys=tuple(batch.keys),
+            booked=tuple(key for key in batch.keys if key in batch.booked),
             tokens=worst.tokens,
             cost_usd=worst.cost_usd,
         )
+
+    def _note_left(self, batch: _Batch) -> None:
+        self._files.note(self._submitting(batch), self._entry(batch, "submitted", id=batch.id))
 
     def _entry(self, batch: _Batch, event: BatchEvent, **more: object) -> BatchEntry:
         return BatchEntry.model_validate({"tag": batch.tag, "event": event, "at": now(), **more})

@@ -419,8 +419,8 @@ class Generation(Generic[T]):
     def _settle(self, budget: Budget, worst: Spend, calls_before: int) -> None:
         """A response without usage counts as the worst case, or there would be no limit."""
         used = estimated = Spend()
-        if len(self._calls) > calls_before and self._calls[-1].outcome != "error":
-            call = self._calls[-1]
+        call = self._calls[-1] if len(self._calls) > calls_before else None
+        if call is not None and call.outcome != "error" and not call.replayed:
             measured = Spend((call.input_tokens or 0) + (call.output_tokens or 0), call.cost_usd or 0.0)
             unknown = call.input_tokens is None or call.output_tokens is None
             used = Spend(
@@ -457,6 +457,7 @@ class Generation(Generic[T]):
 
     def _record(self, request: ModelRequest) -> CallRecord:
         return CallRecord(
+            replayed=self.given is not None and self.given.book(),
             **request_fields(request, self.scope.image, self.prompt),
             model=self.endpoint.name,
             attempt=len(self._calls) + 1,

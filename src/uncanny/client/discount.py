@@ -42,13 +42,22 @@ MOST_TRIES: Final = 2
 class DiscountedAnswer:
     """The response to a question, when it was handed in, and seconds until it was there.
 
-    `price` gives US dollars for tokens.
+    `price` gives US dollars for tokens. `booked` has the names of answers that were counted, as `name` is
+    this one's: one that could not be kept is given again.
     """
 
     response: ModelResponse
     started: datetime
     latency_s: float
     price: Callable[[Tokens], float | None]
+    name: str
+    booked: set[str]
+
+    def book(self) -> bool:
+        """Count it; whether it was counted before."""
+        before = self.name in self.booked
+        self.booked.add(self.name)
+        return before
 
 
 class Discount(ABC, Generic[Api]):

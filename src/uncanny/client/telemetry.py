@@ -257,10 +257,12 @@ class _Providers(Telemetry):
     ) -> None:
         """All metrics of a call that was made."""
         model = _model(endpoint)
+        self.count(record, model)
+        if record.replayed:  # measured when it was given for the first time
+            return
         about = {"gen_ai.operation.name": "chat", **model}
         if record.served_model is not None:
             about["gen_ai.response.model"] = record.served_model
-        self.count(record, model)
         self.wait.record(waited_s, model)
         failed = {} if error_type is None else {"error.type": error_type}
         self.duration.record(record.latency_s, about | failed)

@@ -33,6 +33,7 @@ class BatchEntry(BaseModel):
     `submitting` comes before it is handed in, with the `model`, a digest of the address of its `server`,
     the `keys` of its lines in the answer cache, and the most `tokens` and US dollars it can take; `submitted`
     after that, with the provider's `id` of it; `done` when its answers are in the cache, or it was not taken.
+    Both come again when a session ends early, with the keys whose answers were `booked`, so counted.
 
     `uploaded` has `model` and `server`, the sha256 of the `image` as sent, and the provider's `id` of the
     file; `deleted` comes when it is not there any more.
@@ -46,6 +47,7 @@ class BatchEntry(BaseModel):
     model: str | None = None
     server: str | None = None
     keys: tuple[Key, ...] = ()
+    booked: tuple[Key, ...] = ()
     tokens: Most = 0
     cost_usd: Most = 0
     image: Key | None = None
@@ -56,7 +58,7 @@ class BackgroundEntry(BaseModel):
     """A line of `background.jsonl`: the question `key` was handed in, or is `done`.
 
     `id` is the provider's of the response, `model` and `server` as in a `BatchEntry`. The price depends on
-    `window`.
+    `window`. `booked` says that the answer was counted and could not be kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -68,6 +70,7 @@ class BackgroundEntry(BaseModel):
     server: str
     window: str | None = None
     done: bool = False
+    booked: bool = False
 
 
 class BackgroundLog:
