@@ -169,6 +169,33 @@ def test_images_of_a_bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert answer.status == 200
 
 
+@pytest.mark.parametrize("told", [None, 2**40])
+def test_storage_does_not_fill_the_memory(
+    told: int | None, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where it ignores the range, nor where it tells another size."""
+    s3fs = pytest.importorskip("s3fs")
+    s3fs.S3FileSystem.clear_instance_cache()  # it keeps the address
+    sent = 0
+
+    def endless(_: Request) -> Response:
+        def chunks() -> Iterator[bytes]:
+            nonlocal sent
+            for _ in range(2**10):
+                sent += 2**20
+                yield bytes(2**20)
+
+        headers = {} if told is None else {"Content-Length": str(told)}
+        return Response(chunks(), headers=headers, mimetype="image/png")
+
+    httpserver.expect_request("/pictures/endless.png").respond_with_handler(endless)
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "any")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{httpserver.port}")
+    assert len(read_url("s3://pictures/endless.png", 2**20)) == 2**20 + 1
+    assert sent < 2**26
+
+
 SIGNATURE = "0123456789abcdef-signature"
 
 

@@ -7,7 +7,9 @@ and kept in records, is `public_url`.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -99,11 +101,12 @@ def _read(url: str, most: int) -> bytes:
             kind="unsupported",
             remedy="Write the path without a scheme.",
         )
+    get = next((_GETTERS[each] for each in _protocols(system) if each in _GETTERS), None)
     if not system.async_impl:
         data: bytes = system.cat_file(path, start=0, end=most)
-    elif "https" in _protocols(system):
+    elif get is not None:
         data = optional("fsspec.asyn", "remote", "Reading URLs").sync(
-            system.loop, _get, system, path, most, timeout=ANSWER_S
+            system.loop, get, system, path, most, timeout=ANSWER_S
         )
     else:
         data = system.cat_file(path, start=0, end=most, timeout=ANSWER_S)
@@ -111,21 +114,35 @@ def _read(url: str, most: int) -> bytes:
 
 
 async def _get(system: Any, url: str, most: int) -> bytes:
-    """From a web server, which need not keep to a range: it is left after so many bytes.
-
-    Nothing is decompressed, since a small answer could fill the memory.
-    """
+    """From a web server. Nothing is decompressed, since a small answer could fill the memory."""
     session = await system.set_session()
     plain = {"Accept-Encoding": "identity"}
     async with session.get(system.encode_url(url), headers=plain, auto_decompress=False) as answer:
         if answer.status >= 400:
             raise _StatusError(f"the server answered {answer.status} {answer.reason or ''}", answer.status)
-        data = bytearray()
-        async for chunk in answer.content.iter_chunked(_CHUNK):
-            data += chunk
-            if len(data) >= most:
-                break
+        return await _first(answer.content.iter_chunked(_CHUNK), most)
+
+
+async def _get_object(system: Any, path: str, most: int) -> bytes:
+    """From storage that speaks S3. s3fs itself reads all that comes, whatever range it asks for."""
+    bucket, key, version = system.split_path(path)
+    which = {"Bucket": bucket, "Key": key} | ({"VersionId": version} if version else {})
+    body = (await system._call_s3("get_object", **which))["Body"]
+    with contextlib.closing(body):
+        return await _first(body.iter_chunks(_CHUNK), most)
+
+
+async def _first(chunks: AsyncIterator[bytes], most: int) -> bytes:
+    """So many bytes, whatever the server has: it need not keep to a range, nor to the size it tells."""
+    data = bytearray()
+    async for chunk in chunks:
+        data += chunk
+        if len(data) >= most:
+            break
     return bytes(data[:most])
+
+
+_GETTERS: Final = {"https": _get, "s3": _get_object}
 
 
 def _protocols(system: Any) -> tuple[str, ...]:
