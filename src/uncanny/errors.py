@@ -419,6 +419,11 @@ class DeferredError(UncannyError):
     """A question goes into a batch: the work on its input goes on when the batch has been answered."""
 
 
+def may_pass(status: int) -> bool:
+    """Whether the same request may succeed later where a web server has answered with this status."""
+    return status in {408, 409, 425, 429} or status >= 500
+
+
 # What no input can do anything about: it ends the run, which can be continued.
 ENDS_RUN: Final = (BudgetError, ModelUnusableError, StorageError)
 RunError = BudgetError | ModelUnusableError | StorageError

@@ -219,6 +219,50 @@ def web(httpserver: HTTPServer, tmp_path: Path) -> HTTPServer:
     return httpserver
 
 
+def faulty(web: HTTPServer, *faults: Response | None) -> list[float]:
+    """An image behind so many faults, None for a connection that is cut; when it was asked for."""
+    asked: list[float] = []
+    left = list(faults)
+
+    def answer(_: Request) -> Response:
+        asked.append(time.monotonic())
+        if not left:
+            return Response(b"picture")
+        if (fault := left.pop(0)) is None:
+            return Response(iter([b"pic"]), headers={"Content-Length": "7"})
+        return fault
+
+    web.expect_request("/faulty.png").respond_with_handler(answer)
+    return asked
+
+
+def test_a_fault_that_may_pass_costs_no_image(web: HTTPServer) -> None:
+    asked = faulty(web, Response(status=503, headers={"Retry-After": "1"}), None)
+    assert read_url(web.url_for("/faulty.png"), 100) == b"picture"
+    assert len(asked) == 3
+    assert asked[1] - asked[0] >= 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"),
+    [
+        (Response(status=500), 3),
+        (Response(status=429, headers={"Retry-After": "3600"}), 1),
+        (Response(status=404), 1),
+        (Response(status=403), 1),
+        (Response(status=416), 1),
+    ],
+)
+def test_an_image_is_asked_for_three_times_at_most(
+    fault: Response, times: int, web: HTTPServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uncanny.images.remote._PAUSES_S", (0.0, 0.0))
+    asked = faulty(web, *[fault] * 9)
+    with pytest.raises(ImageError, match=f"the server answered {fault.status_code}"):
+        read_url(web.url_for("/faulty.png"), 100)
+    assert len(asked) == times
+
+
 @pytest.mark.slow
 def test_answers_of_a_web_server(web: HTTPServer, tmp_path: Path) -> None:
     """Credentials in URLs are used, and kept nowhere; no answer fills the memory."""

@@ -7,13 +7,15 @@ and kept in records, is `public_url`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import random
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import unquote
 
-from uncanny.errors import ImageError, ImageFault, UsageError
+from uncanny.errors import ImageError, ImageFault, UsageError, may_pass
 from uncanny.extras import optional
 from uncanny.settings import secrets, settings
 
@@ -29,8 +31,13 @@ _STATUSES: Final[dict[int, ImageFault]] = {
 }
 ANSWER_S: Final = 120.0
 """How long it may take until all of an image is there."""
+# Before an image is asked for again, three times in all.
+_PAUSES_S: Final = (0.5, 2.0)
+# A server that asks for a longer one is not asked again.
+_LONGEST_PAUSE_S: Final = 15.0
 _CHUNK: Final = 2**16
 _PARTS = re.compile(r"(?P<scheme>[^:/]*://)(?:(?P<user>[^/?]*)@)?(?P<rest>[^?]*)(?P<query>\?.*)?", re.DOTALL)
+_Getter = Callable[[Any, str, int], Awaitable[bytes]]
 _HIDDEN: Final = "…"
 # Shorter ones would be found in the middle of words.
 _SHORTEST: Final = 4
@@ -39,6 +46,10 @@ _LONGEST_SHOWN: Final = 500
 
 class _StatusError(Exception):
     """A web server answered with an error."""
+
+
+class _PassingError(Exception):
+    """Around an error after which the same may succeed, in so many seconds at least."""
 
 
 def read_url(url: str, max_bytes: int) -> bytes:
@@ -106,21 +117,47 @@ def _read(url: str, most: int) -> bytes:
         data: bytes = system.cat_file(path, start=0, end=most)
     elif get is not None:
         data = optional("fsspec.asyn", "remote", "Reading URLs").sync(
-            system.loop, get, system, path, most, timeout=ANSWER_S
+            system.loop, _patiently, get, system, path, most, timeout=ANSWER_S
         )
     else:
         data = system.cat_file(path, start=0, end=most, timeout=ANSWER_S)
     return data
 
 
+async def _patiently(get: _Getter, system: Any, path: str, most: int) -> bytes:
+    """Again after what may pass, as long as `ANSWER_S` for all of it lasts."""
+    pauses = iter(_PAUSES_S)
+    while True:
+        try:
+            return await get(system, path, most)
+        except _PassingError as passing:
+            error, asked_s = passing.args
+            pause_s = next(pauses, None)
+            if pause_s is None or asked_s > _LONGEST_PAUSE_S:
+                raise error from None
+        await asyncio.sleep(max(asked_s, pause_s * random.uniform(0.5, 1.0)))
+
+
 async def _get(system: Any, url: str, most: int) -> bytes:
     """From a web server. Nothing is decompressed, since a small answer could fill the memory."""
+    import aiohttp
+
     session = await system.set_session()
     plain = {"Accept-Encoding": "identity"}
-    async with session.get(system.encode_url(url), headers=plain, auto_decompress=False) as answer:
-        if answer.status >= 400:
-            raise _StatusError(f"the server answered {answer.status} {answer.reason or ''}", answer.status)
-        return await _first(answer.content.iter_chunked(_CHUNK), most)
+    try:
+        async with session.get(system.encode_url(url), headers=plain, auto_decompress=False) as answer:
+            if answer.status >= 400:
+                words = f"the server answered {answer.status} {answer.reason or ''}"
+                error = _StatusError(words, answer.status)
+                if not may_pass(answer.status):
+                    raise error
+                asked = answer.headers.get("Retry-After", "")
+                raise _PassingError(error, float(asked) if asked.isdecimal() else 0.0)
+            return await _first(answer.content.iter_chunked(_CHUNK), most)
+    except aiohttp.ClientConnectorError:  # nobody is there, or it is somebody else
+        raise
+    except aiohttp.ClientConnectionError as error:
+        raise _PassingError(error, 0.0) from error
 
 
 async def _get_object(system: Any, path: str, most: int) -> bytes:
@@ -135,14 +172,17 @@ async def _get_object(system: Any, path: str, most: int) -> bytes:
 async def _first(chunks: AsyncIterator[bytes], most: int) -> bytes:
     """So many bytes, whatever the server has: it need not keep to a range, nor to the size it tells."""
     data = bytearray()
-    async for chunk in chunks:
-        data += chunk
-        if len(data) >= most:
-            break
+    try:
+        async for chunk in chunks:
+            data += chunk
+            if len(data) >= most:
+                break
+    except Exception as error:  # it was cut off, for which clients have errors of all kinds
+        raise _PassingError(error, 0.0) from error
     return bytes(data[:most])
 
 
-_GETTERS: Final = {"https": _get, "s3": _get_object}
+_GETTERS: Final[dict[str, _Getter]] = {"https": _get, "s3": _get_object}
 
 
 def _protocols(system: Any) -> tuple[str, ...]:

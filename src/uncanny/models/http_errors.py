@@ -23,6 +23,7 @@ from uncanny.errors import (
     QuotaError,
     RequestRejectedError,
     TransientError,
+    may_pass,
 )
 from uncanny.models.addresses import Address, redacted
 from uncanny.models.error_body import ErrorBody, one_line, read_error_body
@@ -32,7 +33,6 @@ from uncanny.wording import either, environment, server_address
 LONGEST_WAIT_S = 120.0
 _MOST_OF_DOTENV = 1 << 20
 
-_TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOADED = frozenset({408, 429, 503, 504, 524, 529})
 # What a proxy in between says itself, too.
 _PROXIES_SAY = frozenset({403, 502, 503, 504})
@@ -264,7 +264,7 @@ def from_response(
             remedy=f"Check the model name {context.model!r} and the address {context.endpoint}.",
         )
     overloaded = status in _OVERLOADED or status in context.overloaded
-    transient = overloaded or status in _TRANSIENT or status >= 500
+    transient = overloaded or may_pass(status)
     if advice == "true" or (transient and advice != "false"):
         return TransientError(
             message,
