@@ -164,6 +164,23 @@ def test_a_port_is_taken_while_its_server_still_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "other.log").exists()
 
 
+def test_a_log_has_the_output_of_one_command(tmp_path: Path) -> None:
+    log = tmp_path / "vllm.log"
+    with up(tmp_path, model="sleeps") as running:
+        while not running.servers():
+            time.sleep(0.05)
+        before = log.read_text()
+        done = uncanny_here("vllm", "up", "dies", "--port", 0, "--log", log, env=OWN)
+        assert done.code == 2
+        assert f"Another command writes the output of its vLLM server to {log}" in done.err
+        assert "Pass another file with --log." in done.err
+        assert "dies" not in log.read_text().removeprefix(before)
+        other = uncanny_here("vllm", "up", "dies", "--port", 0, "--log", tmp_path / "other.log", env=OWN)
+        assert "no such model" in other.err
+    done = uncanny_here("vllm", "up", "dies", "--port", 0, "--log", log, env=OWN)
+    assert "no such model" in done.err
+
+
 def test_an_option_of_vllm_before_the_dashes_is_told_where_it_goes() -> None:
     done = uncanny_here("vllm", "up", "m", "--max-model-len", "100", env=OWN)
     assert done.code == 2

@@ -151,6 +151,7 @@ async def test_replicas_have_a_log_a_port_and_a_gpu_each(tmp_path: Path) -> None
 
 async def test_one_replica_that_does_not_start_stops_the_others() -> None:
     servers = [*fleet("m"), *fleet("dies")]
+    servers[1].log_path = Path("dies.log")
     with pytest.raises(ModelUnusableError, match="no such model"):
         async with started(servers):
             pass

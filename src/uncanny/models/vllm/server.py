@@ -16,6 +16,7 @@ import shlex
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import httpx2
 import orjson
@@ -39,7 +40,7 @@ from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
 from uncanny.settings import secrets
-from uncanny.wording import counted, marked, server_address
+from uncanny.wording import counted, marked, option, server_address
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
@@ -89,9 +90,10 @@ class VllmServer:
     `command` comes before `serve`; None looks for it (`vllm_command`). `port` 0 takes a free one. Later
     `extra_args` win over `DEFAULT_ARGUMENTS`. `env` is added to this process's environment. The server's
     output is appended to `log_path`. Entering waits until the server is ready, at most `ready_timeout_s`
-    seconds; it raises `UsageError` when there is no vLLM or the port is taken, and `ModelUnusableError`, with
-    the end of the log, when the server exits or is not ready in time. `revive` starts a server that has died
-    again, at most `max_restarts` times, at the same address; `on_restart` gets a sentence about each.
+    seconds; it raises `UsageError` when there is no vLLM or the port or the log is taken, and
+    `ModelUnusableError`, with the end of the log, when the server exits or is not ready in time. `revive`
+    starts a server that has died again, at most `max_restarts` times, at the same address; `on_restart` gets
+    a sentence about each.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class VllmServer:
         self._ready_timeout_s = ready_timeout_s
         self._max_restarts, self._on_restart = max_restarts, on_restart
         self._claim: socket.socket | None = None
+        self._log_claim: BinaryIO | None = None
         self._watcher: subprocess.Popen[bytes] | None = None
         self._group: int | None = None
         self._log_start = 0
@@ -171,8 +174,9 @@ class VllmServer:
         try:
             await self._stop()
         finally:
-            if self._claim is not None:
-                self._claim.close()
+            for claim in (self._claim, self._log_claim):
+                if claim is not None:
+                    claim.close()
 
     async def revive(self) -> None:
         """Return when the server answers, having started it again where it has died.
@@ -202,6 +206,8 @@ class VllmServer:
         address = ("--host", _HOST, "--port", str(self._port))
         serve = (*command, "serve", self.model, *address, *DEFAULT_ARGUMENTS, *self._extra_args)
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        if self._log_claim is None:
+            self._log_claim = _claim_log(self.log_path)
         self._group = None
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
@@ -311,6 +317,28 @@ def _claim(port: int) -> socket.socket | None:
         if error.errno == errno.EADDRNOTAVAIL:
             return None
         raise _taken(port, error) from error
+    return claim
+
+
+def _claim_log(path: Path) -> BinaryIO:
+    """Keep a log from other commands of ours until this is closed: messages quote it as one server's.
+
+    Processes of a server that outlive this one do not have the claim. Raises UsageError.
+    """
+    import fcntl
+
+    claim = path.open("ab")
+    try:
+        if stat.S_ISREG(os.fstat(claim.fileno()).st_mode):
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        claim.close()
+        raise UsageError(
+            f"Another command writes the output of its vLLM server to {path}",
+            remedy=f"Pass another file with {option('log_path')}.",
+        ) from None
+    except OSError:
+        pass  # file systems of a network may have no locks
     return claim
 
 
