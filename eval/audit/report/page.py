@@ -46,7 +46,6 @@ from uncanny.eval.common.pages.pictures import (
     anomaly_marks,
     relative_link,
 )
-from uncanny.eval.common.parameters import MIN_CONFIDENCE
 from uncanny.eval.common.published import caveat
 from uncanny.eval.metrics.audit import VISIBLE_BELOW
 from uncanny.records.run_folder import RunFolder
@@ -74,9 +73,7 @@ def write_audit_page(
     appears whole or not at all. Raises `OSError` where it cannot be written.
     """
     leaderboard, against = result.leaderboard, result.against
-    pages = generator_pages(
-        leaderboard, path, missing=reports, pictures=pictures, min_confidence=result.least_confidence
-    )
+    pages = generator_pages(result, path, missing=reports, pictures=pictures)
     views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
@@ -317,26 +314,34 @@ _UNSAFE = re.compile(r"[^\w.+-]+")
 
 
 def generator_pages(
-    leaderboard: Leaderboard,
-    page: Path,
-    *,
-    missing: bool,
-    pictures: PicturesMode = "link",
-    min_confidence: float = MIN_CONFIDENCE,
+    result: AuditResult, page: Path, *, missing: bool, pictures: PicturesMode = "link"
 ) -> dict[str, str]:
     """Addresses by generator, from `page`. With `missing`, pages that are not there are written.
 
-    A page with embedded pictures is made to travel, and leads to none but those that are written beside it.
-    Annotations in memory have none. Raises OSError where one cannot be written, and RecordError for records
-    that were damaged since they were scored.
+    Pages of runs are without the calibration of an audit: where there is one, pages with it are written, too.
+    What people corrected stands in `page` alone, and those that are written say so. A page with embedded
+    pictures is made to travel, and leads to none but those that are written beside it. Annotations in memory
+    have none. Raises OSError where one cannot be written, and RecordError for records that were damaged since
+    they were scored.
     """
     addresses = {}
-    for number, name in enumerate(leaderboard.ranked, 1):
-        score = leaderboard.generators[name]
-        own = _own_page(score) if pictures == "link" else None
+    for number, name in enumerate(result.leaderboard.ranked, 1):
+        score = result[name]
+        calibrated = missing and result.calibration is not None
+        own = _own_page(score) if pictures == "link" and not calibrated else None
         if own is None and missing and score.source is not None:
             own = page.parent / FOLDER / f"{number:02}-{_UNSAFE.sub('-', name)[:60]}.html"
-            write_report(score.source, out=own, pictures=pictures, min_confidence=min_confidence)
+            write_report(
+                score.source,
+                out=own,
+                pictures=pictures,
+                min_confidence=result.least_confidence,
+                calibration=result.calibration,
+                note=f"Counts on this page are what the model found. {page.name}, the page of the audit, has "
+                "the figures that people corrected."
+                if score.corrected
+                else "",
+            )
         if own is not None:
             addresses[name] = relative_link(page, own, suffixes=(".html",)) or ""
     return {name: address for name, address in addresses.items() if address}

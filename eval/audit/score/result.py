@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from uncanny.eval.common.gates import GateResult
     from uncanny.eval.common.pages.pictures import PicturesMode
     from uncanny.eval.trust.figures import Trusted
+    from uncanny.records.calibration import Calibration
 
 # Of more generators only the neighbours in the order are compared.
 ALL_PAIRS_UP_TO = 16
@@ -347,7 +348,8 @@ class AuditResult(RowsResult):
     `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
     `own` are the generators to be marked as one's own, and `releases` those that were compared with an
     earlier release, by name; `trends` are those with several. `groups` are the images of all generators that
-    are resampled together. Findings below `least_confidence`, 0-1, are left out.
+    are resampled together. Findings below `least_confidence`, 0-1, are left out; the others
+    have a probability by the `calibration`, if there is one.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -369,6 +371,7 @@ class AuditResult(RowsResult):
     trends: Mapping[str, Trend] = field(default_factory=dict)
     groups: ImageGroups | None = None
     least_confidence: float = 0.0
+    calibration: Calibration | None = None
 
     def __getitem__(self, name: str) -> GeneratorScore:
         return self.leaderboard.generators[name]
@@ -441,8 +444,8 @@ class AuditResult(RowsResult):
         """Write the page to `out`, one file, and return its path.
 
         Full-size `pictures` are linked from their files, or embedded in the page. Each generator's name leads
-        to the page of its run, where there is one; with `reports` those that have none get one in the folder
-        `reports` beside `out`.
+        to the page of its run, where there is one; with `reports` those that have none, and all where a
+        calibration is applied, get one in the folder `reports` beside `out`.
 
         Raises OSError where it cannot be written.
         """

@@ -76,7 +76,8 @@ if TYPE_CHECKING:
 @click.option(
     "--reports",
     is_flag=True,
-    help="Write a page for each generator that has none, linked from the audit page.",
+    help="Write a page for each generator that has none, linked from the audit page; with --calibration for "
+    "all of them.",
 )
 @gate_options
 @score_options("OUT/audit.html; no page without -o", quiet=False)

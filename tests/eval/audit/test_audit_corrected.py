@@ -83,7 +83,9 @@ def test_prompts_pair_what_people_judged_of_two_generators(places: dict[str, Pat
     assert both.cap.interval[1] < 0.5 * apart.cap.interval[1]
 
 
-def test_a_corrected_figure_is_not_compared_with_one_of_the_model(places: dict[str, Path]) -> None:
+def test_a_corrected_figure_is_not_compared_with_one_of_the_model(
+    places: dict[str, Path], tmp_path: Path
+) -> None:
     judged_run(places["clean"], 200, 1, size=40, faults=FEW, made_up=1.0)
     judged_run(places["faulty"], 200, 2, size=0, faults=MANY, made_up=0.0)
     result = audited(places)
@@ -93,6 +95,13 @@ def test_a_corrected_figure_is_not_compared_with_one_of_the_model(places: dict[s
     # What people say of the one stands beside it all the same.
     assert result.to_json()["generators"]["clean"]["corrected"]["n"] == 40
     assert "Corrected by people" in str(result)
+    # The page of its images says that its counts are others.
+    result.report(tmp_path / "audit.html", reports=True)
+    pages = [each.read_text() for each in sorted((tmp_path / "reports").iterdir())]
+    assert ["audit.html, the page of the audit, has the figures that people" in each for each in pages] == [
+        False,
+        True,
+    ]
     mixed = audited(places, allow_mixed=True).leaderboard
     assert (mixed.is_corrected, mixed.order) == (True, ("clean", "faulty"))
     assert mixed.differences[0].apart is None

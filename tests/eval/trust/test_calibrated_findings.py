@@ -123,6 +123,22 @@ def test_an_audit_says_how_many_findings_are_right(tmp_path: Path) -> None:
     assert uncanny.audit({"ours": run}).leaderboard.generators["ours"].to_json()["expected_right"] is None
 
 
+def test_pages_of_generators_have_it(tmp_path: Path) -> None:
+    """Also of a run that has a page, which is without it."""
+    file = calibration_of(models=["m"], prompts=["p@1"]).write(tmp_path / "calibration.json")
+    run = write(tmp_path / "run", [image_of(f"{n}.png", [fault("sure", 20, 0.95)], n) for n in range(12)])
+    assert '"probability":0.75' not in uncanny.report(run).read_text()
+    for calibrated in (True, False):
+        out = tmp_path / f"{calibrated}"
+        arguments = ["--calibration", file] if calibrated else []
+        assert uncanny_here("audit", f"ours={run}", "--reports", *arguments, "-o", out).code == 0
+        link = "reports/01-ours.html" if calibrated else "../run/report.html"
+        assert f'href="{link}"' in (out / "audit.html").read_text()
+    own = (tmp_path / "True" / "reports" / "01-ours.html").read_text()
+    assert own.count('"probability":0.75') == 12
+    assert 'id="note"' not in own
+
+
 def test_exports_have_a_column(tmp_path: Path) -> None:
     file = calibration_of(models=["m"], prompts=["p@1"]).write(tmp_path / "calibration.json")
     found = [fault("sure", 20, 0.95, box=[0, 0, 4, 4]), fault("null", 20, None, box=[1, 1, 4, 4])]

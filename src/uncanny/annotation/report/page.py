@@ -28,6 +28,7 @@ from uncanny.annotation.report.counts import (
 )
 from uncanny.annotation.report.heat import heat_layers
 from uncanny.annotation.report.parts import Finding, entries, findings_of
+from uncanny.eval.common.confidence import Sure
 from uncanny.eval.common.inputs.runs import check_findings, open_annotations, page_of_run, stream_annotations
 from uncanny.eval.common.pages.page import page_environment, stamp, write_rendered
 from uncanny.eval.common.pages.pictures import (
@@ -42,6 +43,7 @@ from uncanny.eval.common.parameters import MIN_CONFIDENCE, ReportParameters
 from uncanny.eval.common.published import other_texts
 from uncanny.eval.common.tables.table import Table
 from uncanny.files import dump_json
+from uncanny.records.calibration import Calibration
 from uncanny.schema import STATUSES, Annotation
 from uncanny.settings import settings
 
@@ -90,6 +92,8 @@ def write_report(
     pictures: PicturesMode = "link",
     scores: PageScores | None = None,
     min_confidence: float = MIN_CONFIDENCE,
+    calibration: Calibration | None = None,
+    note: str = "",
 ) -> Path:
     """Write the report of a run folder or a file of annotations, and return its path.
 
@@ -98,9 +102,10 @@ def write_report(
     Findings below `min_confidence`, 0-1, are in no figure, and each image offers its own behind a click.
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
     unreadable ones and the least realistic of the others, and the page says how many it leaves out. Full-size
-    pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
-    `UsageError` when `run` is not a run folder or has no findings of a model, and `RecordError` on an invalid
-    line. Of a run, the page counts lines that are not JSON, and shows the others.
+    pictures are linked or embedded, as `pictures` says. With a `calibration` findings get the probability
+    that people accept them. A `note`, in plain words, stands above the images. The file appears whole or not
+    at all. Raises `UsageError` when `run` is not a run folder or has no findings of a model, and
+    `RecordError` on an invalid line. Of a run, the page counts lines that are not JSON, and shows the others.
     """
     read = open_annotations(run)
     check_findings(read.file)
@@ -108,7 +113,8 @@ def write_report(
     broken: list[int] = []
     # A run sets them aside when it goes on; nobody else looks after a file.
     lines = stream_annotations(read.file, broken.append if read.is_run else None)
-    records, counts = select(lines, max_images, min_confidence)
+    calibrated = map(Sure(calibration=calibration).record, lines)
+    records, counts = select(calibrated, max_images, min_confidence)
     index = index_calls(read.calls, {record.image for record in records})
     views = PageViews(target, pictures, copies=PICTURE_BYTES)
     findings = [findings_of(record, min_confidence, LISTED) for record in records]
@@ -141,6 +147,7 @@ def write_report(
         statuses=[status for status in STATUSES if counts.statuses[status]],
         shown=len(records),
         broken=len(broken),
+        note=note,
         index=index,
         packer=packer,
         of_detector=of_detector,
