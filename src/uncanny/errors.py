@@ -259,9 +259,9 @@ class ItemsError(UsageError):
         self.problems = tuple(problems)
         count = len(self.problems)
         lines = [f"{what}: {count} problem{'' if count == 1 else 's'}"]
-        grouped = _grouped(self.problems)
-        lines += [f"  {text}" for text, _ in grouped[:_MOST_LISTED]]
-        if left := sum(number for _, number in grouped[_MOST_LISTED:]):
+        findings = alike(self.problems)
+        lines += [f"  {text}" for text, _ in findings[:_MOST_LISTED]]
+        if left := sum(number for _, number in findings[_MOST_LISTED:]):
             lines.append(f"  and {left} more")
         self._lines = tuple(map(Words, (*lines, *([remedy] if remedy else []))))
         super().__init__("\n".join(lines), remedy=remedy)
@@ -270,15 +270,18 @@ class ItemsError(UsageError):
         return self._lines
 
 
-def _grouped(problems: Sequence[Problem]) -> list[tuple[str, int]]:
-    """Lines, in the order of what comes first in them, and how many findings each stands for."""
-    alike: dict[tuple[str, str, str], list[Problem]] = {}
+def alike(problems: Sequence[Problem]) -> list[tuple[str, int]]:
+    """Lines, in the order of what comes first in them, and how many findings each stands for.
+
+    More than three of one message and field are one line, with the first places.
+    """
+    groups: dict[tuple[str, str, str], list[Problem]] = {}
     for problem in problems:
         # Places in a list are not another finding.
         field = ".".join("*" if part.isdigit() else part for part in (problem.field or "").split("."))
-        alike.setdefault((field, problem.message, problem.severity), []).append(problem)
+        groups.setdefault((field, problem.message, problem.severity), []).append(problem)
     lines: dict[int, tuple[str, int]] = {}
-    for (field, _, _), same in alike.items():
+    for (field, _, _), same in groups.items():
         if len(same) <= _MOST_PLACES:
             lines |= {id(each): (str(each), 1) for each in same}
             continue

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.bundled_runs import BundledRuns, some_items
@@ -133,6 +134,20 @@ def test_check_finds_everything_at_once(tmp_path: Path) -> None:
     quiet = uncanny_here("mcq", "check", tmp_path / "bad.jsonl", "-q")
     assert (quiet.code, quiet.out, quiet.err) == (2, done.out, "")
     one_line(uncanny_here("mcq", "check", tmp_path / "nowhere.jsonl"), "nowhere.jsonl")
+
+
+def test_check_counts_what_is_alike(tmp_path: Path) -> None:
+    items_file = copy_scenes(tmp_path)
+    lines = [orjson.loads(line) for line in items_file.read_bytes().splitlines()]
+    items_file.write_bytes(b"".join(orjson.dumps({**line, "draft": True}) + b"\n" for line in lines))
+    done = uncanny_here("mcq", "check", items_file, "--no-images")
+    first, second, third = (f"line {n}, item '{line['id']}'" for n, line in enumerate(lines[:3], 1))
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "field draft: warning: still a draft; check its options and boxes, then take the key away "
+        f"({len(lines)} times: {first}; {second}; {third}; …)",
+        f"0 errors, {len(lines)} warnings",
+    ]
 
 
 def test_check_opens_images_unless_told_not_to(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import Summary, failure_lines
 from uncanny.cli.common.terminal import complain, say, width
 from uncanny.cli.serving.people import mcq_author_command, mcq_people_command, mcq_review_command
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, alike
 from uncanny.eval.mcq.parameters import (
     BuildParameters,
     CheckParameters,
@@ -175,7 +175,7 @@ def check_command(items: str, reviews: tuple[Path, ...], **values: Any) -> None:
         )
     problems = check(items, **given_parameters(CheckParameters, values))
     if problems:
-        (complain if files.piped else say)(layout(map(str, problems)))
+        (complain if files.piped else say)(layout(text for text, _ in alike(problems)))
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = counted(len(problems) - errors, "warning")
     if not files.quiet:
