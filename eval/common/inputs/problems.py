@@ -52,6 +52,15 @@ def _message(details: ErrorDetails) -> str:
     return f"{details['msg']}, not {shown(value)}"
 
 
+def check_lines(first: bytes, file: Path) -> None:
+    """Raises UsageError where the `first` line of JSON Lines begins a list, which may go on over many."""
+    if first.lstrip().startswith(b"["):
+        raise UsageError(
+            f"{file} is a JSON list instead of JSON Lines",
+            remedy="Write one object per line, without the list around them, as `jq -c '.[]'` does.",
+        )
+
+
 def parse_records(
     path: Path,
     model: type[T],
@@ -64,7 +73,8 @@ def parse_records(
 
     Problems name a line by what it has under `named_by`. Rows of a table are lines, too, see
     `table_records`; their pictures are paths from `root`. A `growing` file is a log: a last line that is
-    half-written is passed over, as in `whole_lines`. Raises UsageError for a file that cannot be read.
+    half-written is passed over, as in `whole_lines`. Raises UsageError for a file that cannot be read, or
+    is a JSON list.
     """
     records: list[tuple[int, T]] = []
     problems: list[Problem] = []
@@ -72,7 +82,10 @@ def parse_records(
     try:
         with open_lines(path, root, needed=needed) as file:
             for number, raw in enumerate(file, start=1):
-                line = raw.removeprefix(UTF8_MARK) if number == 1 else raw
+                line = raw
+                if number == 1:
+                    line = raw.removeprefix(UTF8_MARK)
+                    check_lines(line, path)
                 if not line.strip():
                     continue
                 try:

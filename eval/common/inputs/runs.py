@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 import orjson
 
 from uncanny.errors import RecordError, UsageError
+from uncanny.eval.common.inputs.problems import check_lines
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.files import open_file
 from uncanny.records.annotation_table import LINES, TABLE
@@ -145,7 +146,8 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
     """Yield the records of `file`, none when it does not exist; of several of one image the last.
 
     A last line without its newline that cannot be read is one being written, and is left out. So is a line
-    that is no JSON where `on_broken` is told its number; any other invalid line raises `RecordError`.
+    that is no JSON where `on_broken` is told its number; any other invalid line raises `RecordError`, and
+    a JSON list `UsageError`.
     """
     if not file.is_file():
         return
@@ -153,6 +155,8 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
         last = last_lines(enumerate(lines, 1))
     with open_file(file) as lines:
         for number, line in enumerate(lines, 1):
+            if number == 1 and on_broken is None:
+                check_lines(line, file)
             if not line.strip():
                 continue
             try:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from uncanny.demo.scenes import bundled_set
 from uncanny.demo.sets import SCENES
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.inputs.problems import UTF8_MARK, of_validation, repeated
+from uncanny.eval.common.inputs.problems import UTF8_MARK, check_lines, of_validation, repeated
 from uncanny.eval.common.inputs.runs import ReadRun, check_findings, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
@@ -241,7 +241,10 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with open_lines(file, needed=_NEEDED) as lines:
             for number, line in enumerate(lines, 1):
-                content = line.removeprefix(UTF8_MARK) if number == 1 else line
+                content = line
+                if number == 1:
+                    content = line.removeprefix(UTF8_MARK)
+                    check_lines(content, file)
                 if content.strip():
                     yield number, content
     except OSError as error:

@@ -285,9 +285,12 @@ def read_edits(
     """
     records = [list(each.records()) if isinstance(each, MeasuredEdits) else each for each in sources]
     tables = [_MetaTable(read_columns(source, "metadata", root=root), by) for source in records]
+    places = tuple(table.columns.place for table in tables)
     if not any(table.has_images for table in tables):
+        # Lines that cannot be read may be those that name them.
+        refuse([problem for table in tables for problem in _of_place(table.columns)], places)
         raise UsageError(
-            f"{', '.join(table.columns.place for table in tables)}: no column names images",
+            f"{', '.join(places)}: no column names images",
             remedy="Give a table with the column `edited` or `image`, such as the file of the pairs, too.",
         )
     tables.sort(key=lambda table: not table.has_images)

@@ -273,6 +273,13 @@ def test_tables_that_are_wrong_are_refused_with_everything(tmp_path: Path) -> No
     ]
 
 
+def test_lines_that_cannot_be_read_are_not_a_missing_column(tmp_path: Path) -> None:
+    meta = tmp_path / "m.jsonl"
+    meta.write_text("{broken\n")
+    with pytest.raises(ItemsError, match=r"line 1: .*m\.jsonl: not valid JSON"):
+        uncanny.edits.stress([{"image": "a.png", "score": 0.5}], meta=meta)
+
+
 def test_tables_are_joined_by_id_and_by_image() -> None:
     pairs = [{"id": str(n), "edited": f"e{n}.png", "original": f"o{n}.png"} for n in range(4)]
     measured = pandas.DataFrame({"id": [1, 0, 9], "ssim": [0.1, 0.2, 0.9]})
