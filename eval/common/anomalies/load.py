@@ -26,7 +26,7 @@ from uncanny.eval.common.inputs.image_files import (
     repeated_images,
     take_apart,
 )
-from uncanny.eval.common.inputs.runs import check_findings
+from uncanny.eval.common.inputs.runs import check_findings, check_found
 from uncanny.eval.common.inputs.table_records import record_tables
 from uncanny.protocol import run_records
 from uncanny.records.annotation_table import restore_lines
@@ -153,7 +153,8 @@ def _check_run(folder: Path, lines: Path) -> None:
 
 
 def _load_records(records: Records, role: Role, origin: str) -> AnomalySet:
-    dumped = (record.model_dump() if isinstance(record, BaseModel) else record for record in records)
+    dumped = [record.model_dump() if isinstance(record, BaseModel) else record for record in records]
+    check_found(origin, (record for record in dumped if isinstance(record, Mapping)))
     entries, problems = from_records(dumped)
     return _read(entries, problems + repeated_images(entries), role, origin, origin, None)
 

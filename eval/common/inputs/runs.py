@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 
 import orjson
 
@@ -115,15 +115,27 @@ def images_of(file: Path) -> str | None:
 
 def check_findings(file: Path) -> None:
     """Raises UsageError where findings are not in `file`, but in the reviews of its run."""
-    if images_of(file) is None:
-        return
-    run = file.parent
+    if images_of(file) is not None:
+        _refuse_people(str(file.parent), str(file.parent))
+
+
+def check_found(place: str, records: Iterable[Mapping[str, Any]]) -> None:
+    """The same of records in memory, as mappings, that are called `place`.
+
+    Somebody may have put into them what people found: then those without findings are images without faults.
+    """
+    blank = [not record.get("anomalies") for record in records if IMAGES_OF in record]
+    if blank and all(blank):
+        _refuse_people(place, "RUN")
+
+
+def _refuse_people(place: str, run: str) -> NoReturn:
     export = either(
-        f"uncanny.export({str(run)!r}, to='jsonl', out='people.jsonl')",
+        f"uncanny.export({run!r}, to='jsonl', out='people.jsonl')",
         terminal=f"uncanny export {run} {option('to', 'jsonl')} {option('out', 'people.jsonl')}",
     )
     raise UsageError(
-        f"{run} has no findings of a model, only what people found, which is in its reviews",
+        f"{place}: no findings of a model; what people found is in the reviews of the run",
         remedy=f"Export that with `{export}`, and use the file.",
     )
 

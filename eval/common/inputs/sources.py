@@ -19,7 +19,7 @@ from uncanny.demo.scenes import bundled_set
 from uncanny.demo.sets import SCENES
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.problems import UTF8_MARK, check_lines, of_validation, repeated
-from uncanny.eval.common.inputs.runs import ReadRun, check_findings, last_lines, open_run
+from uncanny.eval.common.inputs.runs import ReadRun, check_findings, check_found, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
@@ -221,6 +221,7 @@ def open_source(source: Source, root: Path | None) -> OpenSource:
             "images first.",
         )
     if source.path is None:
+        check_found(source.place, map(dict, source.annotations))
         return OpenSource(source, None, None, root or Path())
     if source.kind == "file":
         check_findings(source.path)

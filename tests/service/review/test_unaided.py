@@ -13,7 +13,7 @@ from tests.runs.e2e import uncanny_here
 from tests.service.made_review import anomaly, make_run
 from uncanny.errors import UsageError
 from uncanny.records.sample import Sample, SampledImage, read_sample, write_sample
-from uncanny.schema import Anomaly
+from uncanny.schema import Annotation, Anomaly
 from uncanny.service.review.findings import ImageEnd
 from uncanny.service.review.pages import ReviewSite, review_app
 from uncanny.service.review.queue import Filters
@@ -129,6 +129,24 @@ def test_what_people_found_is_not_nothing(agents: Path, tmp_path: Path) -> None:
     for call in calls:
         with pytest.raises(UsageError, match=r"what people found.*uncanny\.export\("):
             call()
+    # Nor in memory, where a model's records are taken.
+    lines = {run: (run / "annotations.jsonl").read_bytes().splitlines() for run in (people, agents)}
+    found, seen = ([Annotation.model_validate_json(line) for line in lines[run]] for run in (people, agents))
+    dicts = [each.model_dump() for each in found]
+    calls = [
+        lambda: uncanny.compare({"people": found, "agents": seen}),
+        lambda: uncanny.merge({"people": found, "agents": seen}, out=tmp_path / "merged"),
+        lambda: uncanny.audit({"people": found}),
+        lambda: uncanny.semantic.score({"people": found}, truth=seen),
+        lambda: uncanny.semantic.score(seen, truth=dicts),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match=r"what people found.*uncanny\.export\("):
+            call()
+    # With what people found put into them, they are records as any.
+    fault = Anomaly.model_validate(anomaly("cup floats"))
+    whole = [found[0].model_copy(update={"anomalies": (fault,)}), *found[1:]]
+    assert uncanny.audit({"people": whole}, resamples=0)["people"].af.value == pytest.approx(1 / 3)
     done = uncanny_here("trust", people)
     assert done.code == 2
     assert f"`uncanny export {people} --to jsonl" in done.err
