@@ -112,7 +112,7 @@ def test_the_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
 def test_hostile_lines_end_in_one_short_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "items.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ItemsError) as caught:
+    with pytest.raises(UsageError) as caught:
         load(path)
     assert len(str(caught.value)) < 4000 + len(str(path))
 
