@@ -94,7 +94,8 @@ class Original(Record):
     """One line of `candidates.jsonl`: an image, and the candidates made from it.
 
     `original` is a PNG file of its pixels, upright, from the folder of the pairs; `caption` what it shows.
-    Without a region to edit there are no candidates, and `no_region` says why.
+    Without a region to edit there are no candidates, and `no_region` says why. `masks_sha256` is of all masks
+    that were given for it, None where there were none.
     """
 
     image: str
@@ -104,6 +105,7 @@ class Original(Record):
     status: Status
     original: str | None = None
     caption: str | None = None
+    masks_sha256: str | None = None
     candidates: tuple[Candidate, ...] = ()
     no_region: str | None = None
     errors: tuple[StepError, ...] = ()

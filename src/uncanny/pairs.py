@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uncanny.eval.pairs.forecast import make_forecast as make_forecast
     from uncanny.eval.pairs.forecast import screen_forecast as screen_forecast
     from uncanny.eval.pairs.items import items as items
-    from uncanny.eval.pairs.make.run import MakeRun as MakeRun
+    from uncanny.eval.pairs.make.result import MakeRun as MakeRun
     from uncanny.eval.pairs.make.run import make as make
     from uncanny.eval.pairs.make.run import make_async as make_async
     from uncanny.eval.pairs.result import PairsResult as PairsResult

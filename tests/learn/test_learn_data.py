@@ -220,7 +220,7 @@ def test_a_run_resumes_with_the_same_settings_only(tmp_path: Path) -> None:
         pass
     (base / "config.json").write_text('{"changed": 1}')
     with (
-        pytest.raises(RunMismatchError, match="files of the base model"),
+        pytest.raises(RunMismatchError, match="files of `base`"),
         training("learn_reasoner", parameters(), data={"train": file}, plan={}),
     ):
         pass

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from uncanny.errors import UsageError
+from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.common.pixels.crops import Mask, crop
 from uncanny.eval.common.pixels.masks import components, decode_rle, read_mask
 from uncanny.eval.common.pixels.shapes import coco_box_crop, coco_polygon_crop
-from uncanny.eval.pairs.data import Hint
+from uncanny.eval.pairs.data import Hint, Original
 from uncanny.eval.pairs.make.regions import Region
-from uncanny.files import read_json
+from uncanny.files import dump_json, read_json
+from uncanny.files.digests import digest
 from uncanny.images.discover import IMAGE_SUFFIXES
+from uncanny.records.run_folder import RunFolder
+from uncanny.wording import another_run, counted, shown
 
 _MASKS: Final = frozenset({*IMAGE_SUFFIXES, ".npy"})
 _NAMELESS: Final = "the masked area"
@@ -54,6 +58,32 @@ class GivenMasks:
         for name, instance in self._of(self._instances, image):
             found += _region(_drawn(instance, size), name)
         return found[:number]
+
+    def digest(self, image: Path) -> str | None:
+        """SHA-256, in hex, over the masks of an image and what they are of; None where it has none.
+
+        Raises UsageError for a mask that cannot be read.
+        """
+        files = self._of(self._files, image.with_suffix(""))
+        given = [(name, digest(file)) for name, file in files] + self._of(self._instances, image)
+        return hashlib.sha256(dump_json(given)).hexdigest() if given else None
+
+    def check_same(self, folder: RunFolder, records: Iterable[Original]) -> None:
+        """Raises RunMismatchError where an image of the run has other masks than its record was made with."""
+        changed = [
+            each.image
+            for each in records
+            # A copy of an image has the candidates of the first one.
+            if each.status in ("ok", "partial")
+            and self.digest(Path((each.model_extra or {}).get("duplicate_of", each.image)))
+            != each.masks_sha256
+        ]
+        if changed:
+            more = f" and {counted(len(changed) - 1, 'more image')}" if changed[1:] else ""
+            raise RunMismatchError(
+                f"{folder.path} was made with other masks of {shown(changed[0])}{more}",
+                remedy=f"Restore them to resume it, or {another_run()}.",
+            )
 
     @staticmethod
     def _of(masks: Mapping[str, list[Any]], image: Path) -> list[Any]:

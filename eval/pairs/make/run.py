@@ -1,4 +1,4 @@
-"""Making candidates: the public functions, the run they return, and its task.
+"""Making candidates: the public functions and their task.
 
 Source: SalArt-VQA, appendix B.3; the texts of prompts after SAGI (supplementary, section 1.3) and Semi-Truths
 (section 3.1).
@@ -7,12 +7,11 @@ Source: SalArt-VQA, appendix B.3; the texts of prompts after SAGI (supplementary
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PIL import Image
@@ -27,10 +26,8 @@ from uncanny.agents.pairs.painted import PaintedFolder
 from uncanny.agents.steps import TAKE_INVENTORY
 from uncanny.client.calls import usage
 from uncanny.errors import ExtensionError, StepFailedError, UsageError
-from uncanny.eval.common.frames import FILE, USAGE, Cells, Row, table_cells
 from uncanny.eval.common.inputs.named_images import name_images
 from uncanny.eval.common.pixels.crops import Mask
-from uncanny.eval.common.run_result import ImagesRun, Records
 from uncanny.eval.pairs.data import (
     CANDIDATES,
     Candidate,
@@ -60,7 +57,9 @@ from uncanny.eval.pairs.make.regions import (
     detail_regions,
     object_regions,
 )
+from uncanny.eval.pairs.make.result import MakeRun
 from uncanny.eval.pairs.parameters import MakeConfig, MakeParameters
+from uncanny.files.digests import digest
 from uncanny.images.encode import png_bytes
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import sent_image
@@ -68,13 +67,15 @@ from uncanny.parameters import takes
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.jsonl import write_in_run
+from uncanny.records.record_file import RecordFile
 from uncanny.runs.image_task import Images, ImageTask, image_paths, other_models
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.parameters import TableParameters
+from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import STATUSES, SceneObject, StepError
+from uncanny.schema import SceneObject, StepError
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
@@ -90,67 +91,6 @@ ROLES: Final[Mapping[str, str]] = {
 }
 # Images side by side: each holds its pixels, and a GPU has enough to do with one.
 _AT_ONCE: Final = 4
-
-
-class MakeRun(ImagesRun[Original]):
-    """A run of `uncanny.pairs.make`: a record an image, and a row a candidate, or an image, as a data
-    frame."""
-
-    task = "pairs_make"
-    record_file = CANDIDATES
-    record_type = Original
-    record_key = ("image",)
-    statuses = STATUSES
-    finding_columns: ClassVar[Cells] = {
-        **dict.fromkeys(("image", "id", "region", "mask_source", "prompt", "model", "revision"), "text"),
-        **{"seed": "whole", "guidance": "real", "strength": "real", "steps": "whole"},
-        **{"mask_share": "real", "edited": "text", "rejected": "text", "why": "text"},
-    }
-    image_columns: ClassVar[Cells] = {
-        **{"image": "text", "status": "text", "candidates": "whole", "no_region": "text"},
-        **FILE,
-        **USAGE,
-    }
-    columns = finding_columns
-
-    @property
-    def originals(self) -> Records[Original]:
-        """One for each image, in order of their names when the run is finished."""
-        return self.records
-
-    def made(self) -> int:
-        """How many candidates there are."""
-        return sum(each.rejected is None for record in self.records for each in record.candidates)
-
-    def rejected(self) -> Mapping[str, int]:
-        """How many were rejected at each step."""
-        rejected = (each.rejected for record in self.records for each in record.candidates)
-        return Counter(each.step for each in rejected if each is not None)
-
-    def files_json(self) -> dict[str, str | None]:
-        return {"candidates": str(self.path / self.record_file), "report": None}
-
-    def found_json(self) -> dict[str, Any]:
-        return {"made": self.made(), "rejected": dict(self.rejected()), **super().found_json()}
-
-    def finding_rows(self) -> Any:
-        for record in self.records:
-            for each in record.candidates:
-                rejected = each.rejected
-                yield {
-                    "image": record.image,
-                    **{name: getattr(each, name) for name in self.finding_columns if hasattr(each, name)},
-                    "region": each.region.name,
-                    "rejected": None if rejected is None else rejected.step,
-                    "why": None if rejected is None else rejected.why,
-                } | table_cells(record)
-
-    def image_rows(self) -> Any:
-        for record in self.records:
-            row: Row = {name: getattr(record, name) for name in ("image", "status", "no_region", *FILE)}
-            row |= {"candidates": len(record.candidates)}
-            row |= {name: getattr(record.usage, name) for name in USAGE}
-            yield row | table_cells(record)
 
 
 def make_task(parameters: MakeParameters, images: Images, *, copy: bool = True) -> MakeTask:
@@ -287,7 +227,21 @@ class MakeTask(ImageTask[Original]):
         del content["device"]  # another one may go on
         content["masks"] = None if self.config.masks is None else str(self.config.masks)
         content["inventory"] = prompt_set("packed").id if self.config.regions == "objects" else None
+        # A name of the hub is no folder; given masks need no SAM 2.
+        used = {"landmarks": self._people, "sam2": self._sam if self._masks is None else None}
+        for name, model in used.items():
+            place = Path(content[name] or "")
+            is_here = model is not None and place.exists()
+            content[f"{name}_sha256"] = digest(place, anywhere=True) if is_here else None
         return content
+
+    def load_pending(self, records: RecordFile[Original], progress: Progress) -> Sequence[ImageFile]:
+        pending = super().load_pending(records, progress)
+        if self._masks is not None:
+            again = {file.image for file in pending}
+            kept = (records.get(name) for name in self.files.names() if name not in again)
+            self._masks.check_same(self.folder, kept)
+        return pending
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
@@ -302,8 +256,10 @@ class MakeTask(ImageTask[Original]):
             await asyncio.to_thread(lambda: write_in_run(target, [png_bytes(picture, COMPRESSION)]))
             errors: list[StepError] = []
             candidates: list[Candidate] = []
-            why = None
+            why = masks = None
             try:
+                if self._masks is not None:
+                    masks = await asyncio.to_thread(self._masks.digest, Path(file.image))
                 regions = await self._find(about, picture)
                 why = None if regions else "no region was found"
                 chosen = range(min(len(regions), self.config.regions_per_image))
@@ -328,6 +284,7 @@ class MakeTask(ImageTask[Original]):
             "ok" if not errors else "partial" if some else "failed",
             original=original,
             caption=caption,
+            masks_sha256=masks,
             candidates=tuple(candidates),
             no_region=why,
             errors=tuple(errors),

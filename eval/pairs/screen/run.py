@@ -41,6 +41,7 @@ from uncanny.eval.pairs.data import (
 )
 from uncanny.eval.pairs.parameters import ScreenConfig, ScreenParameters
 from uncanny.eval.pairs.screen.checks import Measured, measure, rejection_of
+from uncanny.files.digests import digest
 from uncanny.images.parts import Cut, cut_parts
 from uncanny.images.prepared import PreparedImage, read_rgb
 from uncanny.models.base import SentImage, encode_image, sent_image
@@ -213,6 +214,8 @@ class ScreenTask(ImageTask[Screened]):
     def config_json(self) -> dict[str, Any]:
         content = super().config_json()
         del content["device"]  # another one may go on
+        clip = self.config.clip
+        content["clip_sha256"] = None if clip is None else digest(Path(clip), anywhere=True)
         return content
 
     def load_pending(self, records: RecordFile[Screened], progress: Progress) -> Sequence[ImageFile]:

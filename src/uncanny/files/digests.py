@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from uncanny.errors import UsageError
 from uncanny.files import open_file
 
 # What programs write into a folder of data or weights beside its content.
@@ -38,3 +39,17 @@ def folder_digest(folder: Path, *, anywhere: bool = False) -> str:
         if path.is_file() and not is_beside and not any(each.startswith(".") for each in name.parts):
             whole.update(f"{name.as_posix()}\0{file_digest(path, anywhere=anywhere)}\n".encode())
     return whole.hexdigest()
+
+
+def digest(path: Path, *, anywhere: bool = False) -> str:
+    """SHA-256, in hex, of a file or of all files in a folder; see `open_file` for `anywhere`.
+
+    Raises UsageError where it cannot be read.
+    """
+    try:
+        read = folder_digest if path.is_dir() else file_digest
+        return read(path, anywhere=anywhere)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="Pass another file."
+        ) from error

@@ -466,7 +466,6 @@ _NAMED: Final[Mapping[tuple[str, ...], str]] = {
     ("items",): "item file",
     ("pairs",): "file of pairs",
     ("texts",): "file of texts",
-    ("plan", "base_sha256"): "files of the base model",
     ("pixels", "policy", "max_file_bytes"): "limit on bytes of a file",
 }
 
@@ -477,6 +476,8 @@ def setting(*place: str) -> str:
     match words:
         case _ if tuple(words) in _NAMED:
             return _NAMED[tuple(words)]
+        case ["plan", name] if name.endswith("_sha256"):
+            return f"files of {option(name.removesuffix('_sha256'))}"
         case ["model" | "root" as name] | ["plan", name]:
             return option(name)
         case ["plan", "data", name]:

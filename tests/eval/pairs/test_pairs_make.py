@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from binascii import a2b_base64
 from functools import partial
 from io import BytesIO
@@ -19,7 +20,7 @@ from tests.eval.pairs.made_candidates import made, mask_file, picture, pictures
 from uncanny.agents import prompt_writer
 from uncanny.agents.common.context import step_failed
 from uncanny.demo.pairs.inpaint import DISTORTIONS, distorted
-from uncanny.errors import AnswerError, UsageError
+from uncanny.errors import AnswerError, RunMismatchError, UsageError
 from uncanny.eval.pairs.data import load_made
 from uncanny.eval.pairs.make.compose import outside_painted, working
 from uncanny.eval.pairs.make.given import GivenMasks
@@ -162,6 +163,50 @@ def test_the_same_call_paints_nothing_anew(tmp_path: Path) -> None:
     ]
     calls = (again.path / "calls.jsonl").read_text().splitlines()
     assert sum(json.loads(line)["replayed"] for line in calls) == 2
+
+
+def test_other_masks_are_refused_when_a_run_resumes(tmp_path: Path) -> None:
+    masks, images = tmp_path / "masks", pictures(tmp_path / "pictures", 2)
+    for number in range(2):
+        mask_file(masks / f"picture-{number}.png", (10, 10, 30, 30))
+    shutil.copy(images / "picture-0.png", images / "same.png")
+    resumed = partial(
+        uncanny.pairs.make, images, inpainter="demo", out=tmp_path / "pairs", masks=masks, attempts=1
+    )
+    resumed(limit=2)
+    before = (tmp_path / "pairs/run.json").read_bytes()
+    mask_file(masks / "picture-1.png", (50, 40, 70, 60))
+    with pytest.raises(RunMismatchError, match=r"made with other masks of '\S*picture-1.png'\."):
+        resumed()
+    mask_file(masks / "picture-0.cup.png", (50, 40, 70, 60))
+    with pytest.raises(RunMismatchError, match=r"other masks of '\S*picture-0.png' and 1 more image\."):
+        resumed()
+    assert (tmp_path / "pairs/run.json").read_bytes() == before
+    (masks / "picture-0.cup.png").unlink()
+    mask_file(masks / "picture-1.png", (10, 10, 30, 30))
+    mask_file(masks / "picture-2.png", (50, 40, 70, 60))  # of an image that comes only now
+    Image.fromarray(picture(2)).save(images / "picture-2.png")
+    for _ in range(2):
+        assert resumed().made() == 4
+    mask_file(masks / "picture-0.png", (50, 40, 70, 60))
+    with pytest.raises(RunMismatchError, match=r"other masks of '\S*picture-0.png' and 1 more image\."):
+        resumed()
+
+
+def test_other_instances_of_an_image_are_refused_when_a_run_resumes(tmp_path: Path) -> None:
+    images, file = pictures(tmp_path / "pictures"), tmp_path / "coco.json"
+    instance = {"id": 1, "image_id": 1, "bbox": [50, 40, 20, 16]}
+    other = {"id": 2, "image_id": 2, "bbox": [1, 1, 5, 5]}
+
+    def run(*instances: object) -> None:
+        listed = [{"id": 1, "file_name": "picture-0.png"}, {"id": 2, "file_name": "b.png"}]
+        file.write_text(json.dumps({"images": listed, "annotations": instances}))
+        uncanny.pairs.make(images, inpainter="demo", out=tmp_path / "pairs", masks=file, attempts=1)
+
+    run(instance)
+    run(instance, other)
+    with pytest.raises(RunMismatchError, match="other masks"):
+        run({**instance, "bbox": [50, 40, 20, 17]}, other)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from PIL import Image
 
 import uncanny
-from tests.eval.pairs.made_candidates import SIZE, made, picture, pictures
+from tests.eval.pairs.made_candidates import SIZE, made, mask_file, picture, pictures
 from uncanny.edits import EditPair
+from uncanny.errors import RunMismatchError
 from uncanny.eval.pairs.data import Hint, load_made
 from uncanny.eval.pairs.make.outline import MaskError, Sam2, dilated, misfit, region_mask
 from uncanny.eval.pairs.make.regions import Region
@@ -79,6 +81,28 @@ def test_sam2_gives_masks_of_the_size_of_the_image(tmp_path: Path) -> None:
     assert {mask.shape for mask in masks} == {(SIZE[1], SIZE[0])}
 
 
+@pytest.mark.slow
+def test_another_sam2_is_refused_when_a_run_that_needs_it_resumes(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("cv2")
+    from tests.eval.pairs.tiny_models import tiny_sam2
+
+    torch.set_num_threads(1)
+    sam = tiny_sam2(tmp_path / "sam")
+    mask_file(tmp_path / "masks/picture-0.png", (10, 10, 30, 30))
+    options: dict[str, Any] = {"sam2": str(sam), "device": "cpu", "attempts": 1}
+    images = pictures(tmp_path / "pictures")
+    given = partial(
+        uncanny.pairs.make, images, inpainter="demo", out=tmp_path / "g", masks=tmp_path / "masks", **options
+    )
+    made(tmp_path, **options)
+    given()
+    (sam / "config.json").write_text(f"{(sam / 'config.json').read_text()}\n")
+    with pytest.raises(RunMismatchError, match="files of `sam2`"):
+        made(tmp_path, **options)
+    assert given().summary.state == "finished"
+
+
 @pytest.mark.parametrize(
     ("mask", "why"),
     [
@@ -135,3 +159,6 @@ def test_clip_drops_the_candidates_that_the_gates_drop(tmp_path: Path) -> None:
     expected = {each.id for each in gated if {"clip_similarity", "clip_score"} & set(each.failed)}
     rejected = {each.candidate for each in screened.screened if each.rejected is not None}
     assert rejected == expected != set()
+    (clip / "preprocessor_config.json").write_text("{}")
+    with pytest.raises(RunMismatchError, match="files of `clip`"):
+        uncanny.pairs.screen(run, clip=clip)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import uncanny
-from tests.eval.pairs.made_candidates import pictures
-from uncanny.errors import UsageError
+from tests.eval.pairs.made_candidates import made, pictures
+from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.common.pixels.crops import crop
 from uncanny.eval.pairs.make.outline import region_mask
 from uncanny.eval.pairs.make.people import FEET, LIMBS, regions_of
@@ -87,6 +90,29 @@ def test_without_mediapipe_the_extra_is_named(tmp_path: Path) -> None:
                 regions="hands",
                 landmarks=tmp_path / "hands.task",
             )
+
+
+def test_another_file_of_landmarks_is_refused_where_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cv2")
+    found = Found([[Point(0.3, 0.3), Point(0.6, 0.7)]], [[Side("Left")]])
+    finder = SimpleNamespace(detect=lambda _: found)
+    vision = SimpleNamespace(
+        HandLandmarkerOptions=dict, HandLandmarker=SimpleNamespace(create_from_options=lambda _: finder)
+    )
+    tasks = SimpleNamespace(vision=vision, BaseOptions=dict)
+    mediapipe = SimpleNamespace(Image=dict, ImageFormat=SimpleNamespace(SRGB=1), tasks=tasks)
+    monkeypatch.setitem(sys.modules, "mediapipe", mediapipe)
+    file = tmp_path / "hands.task"
+    file.write_bytes(b"one")
+    hands = partial(made, tmp_path / "hands", landmarks=file, regions="hands", attempts=1)
+    detail = partial(made, tmp_path / "detail", landmarks=file, regions="detail", attempts=1)
+    assert hands().made() == detail().made() == 1
+    file.write_bytes(b"another")
+    with pytest.raises(RunMismatchError, match="files of `landmarks`"):
+        hands()
+    assert detail().summary.state == "finished"
 
 
 def test_feet_are_found_by_heel_and_toes() -> None:

@@ -21,7 +21,7 @@ from uncanny.eval.pairs.parameters import ItemsParameters, MakeParameters, Scree
 from uncanny.wording import counted, harmless
 
 if TYPE_CHECKING:
-    from uncanny.eval.pairs.make.run import MakeRun
+    from uncanny.eval.pairs.make.result import MakeRun
     from uncanny.eval.pairs.screen.run import ScreenRun
 
 

@@ -24,7 +24,7 @@ from uncanny.demo.scenes import bundled_folder
 from uncanny.detectors.loading import TRAINED
 from uncanny.errors import UsageError
 from uncanny.files import dump_json, read_json
-from uncanny.files.digests import file_digest, folder_digest
+from uncanny.files.digests import digest
 from uncanny.learn.common.machine import is_first_process, library_versions, wait_for_all
 from uncanny.learn.common.parameters import LearnParameters, SessionParameters
 from uncanny.learn.common.steps import STEPS, StepLog
@@ -220,20 +220,6 @@ def step_of(checkpoint: Path) -> int | None:
     """The number of steps that a checkpoint was written after."""
     number = checkpoint.name.rpartition("-")[2]
     return int(number) if number.isdecimal() else None
-
-
-def digest(path: Path, *, anywhere: bool = False) -> str:
-    """SHA-256, in hex, of a file or of all files in a folder; see `open_file` for `anywhere`.
-
-    Raises UsageError where it cannot be read.
-    """
-    try:
-        read = folder_digest if path.is_dir() else file_digest
-        return read(path, anywhere=anywhere)
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}", remedy="Pass another file."
-        ) from error
 
 
 def base_folder(parameters: LearnParameters) -> Path:
