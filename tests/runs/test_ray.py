@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 import psutil  # type: ignore[import-untyped]
 import pytest
+from PIL import Image
 
 import uncanny
 from tests.models.vllm.processes import title
@@ -98,7 +99,29 @@ PROTOCOLS: dict[str, tuple[str, Callable[..., Any]]] = {
     "realism": ("verdicts.jsonl", lambda **options: uncanny.realism.run("scenes", **options, limit=4)),
     "perturb": ("perturbations.jsonl", lambda **options: uncanny.edits.perturb("scenes", **options, limit=3)),
     "prompts": ("prompts.jsonl", lambda **options: uncanny.edits.prompts("scenes", **options, limit=3)),
+    "pairs make": ("candidates.jsonl", lambda **options: made_pairs(options.pop("model"), **options)),
+    "pairs screen": (
+        "annotations.jsonl",
+        lambda **options: uncanny.pairs.screen(
+            made_pairs("demo", out=options["out"].parent / "pairs", limit=1), **options
+        ),
+    ),
 }
+
+
+def made_pairs(inpainter: str, **options: Any) -> Any:
+    """Candidates of three scenes, each with a mask of its own."""
+    from uncanny.demo.scenes import scenes
+
+    masks = options["out"].parent / "masks"
+    masks.mkdir(exist_ok=True)
+    for number, scene in enumerate(scenes()[:3]):
+        image = Image.new("L", Image.open(scene.image_path).size)
+        image.paste(255, (20 + number, 20, 120, 90))
+        image.save(masks / f"{scene.image_path.stem}.png")
+    return uncanny.pairs.make(
+        "scenes", inpainter=inpainter, masks=masks, **{"limit": 3, "attempts": 3, **options}
+    )
 
 
 def scene_folder(run: Path) -> Path:

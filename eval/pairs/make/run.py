@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -197,20 +197,24 @@ class MakeTask(ImageTask[Original]):
     config: MakeConfig = field(default_factory=MakeConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("edits"))
     has_model: bool = False
-    _masks: GivenMasks | None = field(init=False, default=None)
-    _people: PeopleFinder | None = field(init=False, default=None)
-    _sam: Sam2 | None = field(init=False, default=None)
     _finding: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        config = self.config
-        if config.masks is not None:
-            self._masks = GivenMasks(Path(config.masks))
-        part = PEOPLE.get(config.regions or "")
-        if part is not None and config.landmarks is not None:
-            self._people = PeopleFinder(part, Path(config.landmarks))
-        if config.sam2 is not None:
-            self._sam = Sam2(config.sam2, config.device)
+        _ = (self._masks, self._people, self._sam)  # refused now, and not when the run has begun
+
+    # Found again by each process that works on images.
+    @cached_property
+    def _masks(self) -> GivenMasks | None:
+        return None if self.config.masks is None else GivenMasks(Path(self.config.masks))
+
+    @cached_property
+    def _people(self) -> PeopleFinder | None:
+        part, file = PEOPLE.get(self.config.regions or ""), self.config.landmarks
+        return None if part is None or file is None else PeopleFinder(part, Path(file))
+
+    @cached_property
+    def _sam(self) -> Sam2 | None:
+        return None if self.config.sam2 is None else Sam2(self.config.sam2, self.config.device)
 
     @property
     def inputs_at_once(self) -> int:

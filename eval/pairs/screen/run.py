@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -193,7 +193,8 @@ class _Looked:
 
 @dataclass(kw_only=True)
 class ScreenTask(ImageTask[Screened]):
-    """The task of screening candidates. `asks` says whether a model sees them."""
+    """The task of screening candidates. `asks` says whether a model sees them, `gated` which fail gates of
+    CLIP, by the id of a pair."""
 
     name = "pairs_screen"
     record_file = "annotations.jsonl"
@@ -204,12 +205,17 @@ class ScreenTask(ImageTask[Screened]):
     config: ScreenConfig = field(default_factory=ScreenConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("pairs"))
     asks: bool = False
-    _by_name: dict[str, MadePair] = field(init=False, default_factory=dict)
-    _gated: Mapping[str, str] = field(init=False, default_factory=dict)
+    gated: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def calls_per_input(self) -> int:
         return int(self.asks)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, MadePair]:
+        run, copies = self.folder.path, first_copies(self.pairs)
+        drawn = (pair for pair in self.pairs if pair.edited_file is not None and pair.id not in copies)
+        return {edited_name(pair, run): pair for pair in drawn}
 
     def config_json(self) -> dict[str, Any]:
         content = super().config_json()
@@ -219,12 +225,9 @@ class ScreenTask(ImageTask[Screened]):
         return content
 
     def load_pending(self, records: RecordFile[Screened], progress: Progress) -> Sequence[ImageFile]:
-        run, copies = self.folder.path, first_copies(self.pairs)
-        drawn = (pair for pair in self.pairs if pair.edited_file is not None and pair.id not in copies)
-        self._by_name = {edited_name(pair, run): pair for pair in drawn}
         pending = super().load_pending(records, progress)
         if pending and self.config.clip is not None:
-            self._gated = _gates(self._by_name.values(), self.config)
+            self.gated = _gates(self._by_name.values(), self.config)
         return pending
 
     async def examine(
@@ -275,8 +278,8 @@ class ScreenTask(ImageTask[Screened]):
         same_size = original.shape == edited.shape
         measured = measure(original, edited, mask, self.config.change) if same_size else Measured()
         rejected = rejection_of(original, edited, mask, measured, self.config)
-        if rejected is None and pair.id in self._gated:
-            rejected = Rejection(step="quality", why=self._gated[pair.id])
+        if rejected is None and pair.id in self.gated:
+            rejected = Rejection(step="quality", why=self.gated[pair.id])
         box = _changed_box(original, edited, mask, self.config.change) if rejected is None else None
         parts = _parts(pair, file, mask) if rejected is None and self.asks else None
         return _Looked(measured, box, rejected, parts)
