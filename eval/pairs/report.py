@@ -89,7 +89,7 @@ def _cards(chosen: Sequence[Outcome], views: PageViews) -> tuple[Card, ...]:
 
 def _view(outcome: Outcome, layers: tuple[Layer, ...]) -> View:
     finding = outcome.finding
-    severity = finding.severity if finding is not None and finding.severity_rated else None
+    severity = None if finding is None else finding.rated_severity
     region = outcome.pair.candidate.region
     marks = (
         (Mark(finding.name, finding.box, severity, finding.phenomenon),)

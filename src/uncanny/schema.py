@@ -222,10 +222,16 @@ class Anomaly(Pictured):
     probability: Annotated[Confidence | None, Field(exclude_if=lambda likely: likely is None)] = None
     severity_rated: Annotated[bool, Field(exclude_if=lambda rated: rated)] = True
 
+    @property
+    def rated_severity(self) -> int | None:
+        """The severity; None where nobody has rated it and `severity` is a stand-in."""
+        return self.severity if self.severity_rated else None
+
     def in_words(self) -> str:
         """In one line: severity, name, phenomenon, and what is known of how likely it is."""
         known = f" ({likely})" if (likely := self.how_likely()) else ""
-        return f"{self.severity:3}  {self.name}: {self.phenomenon}{known}"
+        severity = self.severity if self.severity_rated else "–"
+        return f"{severity:>3}  {self.name}: {self.phenomenon}{known}"
 
     def how_likely(self) -> str:
         """How sure the model is, and how likely people accept it, in words; empty where neither is known."""

@@ -59,7 +59,8 @@ def _signs(anomaly: Anomaly, fates: Sequence[str] | None, partial: frozenset[str
         signs["agents disagree"] = float(any(fate in ("corrected", "unchecked") for fate in fates))
     if anomaly.confidence is not None:
         signs["model unsure"] = 1 - abs(anomaly.confidence - 0.5) / 0.5
-    signs["realism in the middle"] = 1 - abs(anomaly.severity - 50) / 50
+    if anomaly.severity_rated:
+        signs["realism in the middle"] = 1 - abs(anomaly.severity - 50) / 50
     if anomaly.found_by is not None:
         signs["found by one agent only"] = float(len(anomaly.found_by) == 1)
     if anomaly.objects:

@@ -192,7 +192,7 @@ def _looked_at(region: Region) -> str:
 def anomaly_marks(anomalies: Iterable[Anomaly], group: str = "") -> tuple[Mark, ...]:
     """The marks of anomalies, the least realistic first."""
     return tuple(
-        Mark(each.name, each.box, each.severity, each.phenomenon, group)
+        Mark(each.name, each.box, each.rated_severity, each.phenomenon, group)
         for each in sorted(anomalies, key=lambda each: each.severity)
     )
 

@@ -38,8 +38,8 @@ function severity({ severity: value, confidence, probability }) {
   const scale = svg("svg", { "aria-hidden": "true" },
     svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
-  return el("div", { class: `sev ${shade(value)}`, title: "0 is completely unreal, 100 fully realistic" },
-    el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale,
+  const rated = value === null ? [el("small", {}, "realism not rated")] : [el("small", {}, "realism "), String(value), el("small", {}, " of 100"), scale];
+  return el("div", { class: `sev ${value === null ? "" : shade(value)}`, title: "0 is completely unreal, 100 fully realistic" }, rated,
     typeof confidence === "number" && el("small", { title: "How sure the model is that this is there and is a fault" }, `${percentOf(confidence)} sure`),
     typeof probability === "number" && el("small", { title: "How likely people accept it, by a calibration" }, `${Math.min(Math.max(Math.round(100 * probability), 1), 99)} % likely right (calibrated)`));
 }

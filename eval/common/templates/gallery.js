@@ -30,7 +30,7 @@ function wanted() {
   const low = bound("low", 0), high = bound("high", 100), any = low <= 0 && high >= 100;
   return (image) => (!status || image.status === status) && (!verdict || image.right === (verdict === "right")) &&
     (!has || (has === "some") === image.anomalies.length > 0) &&
-    (any || image.anomalies.some((anomaly) => anomaly.severity >= low && anomaly.severity <= high)) &&
+    (any || image.anomalies.some((anomaly) => anomaly.severity !== null && anomaly.severity >= low && anomaly.severity <= high)) &&
     asked.every((word) => words(image).includes(word));
 }
 

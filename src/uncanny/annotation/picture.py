@@ -186,7 +186,8 @@ def _paragraph(text: str) -> Markup:
 
 
 def _item(number: int, finding: Anomaly) -> Markup:
-    about = [f"realism {finding.severity} of 100", *([finding.kind] if finding.kind else [])]
+    about = [f"realism {finding.severity} of 100"] if finding.severity_rated else []
+    about += [finding.kind] if finding.kind else []
     if likely := finding.how_likely():
         about.append(likely)
     if finding.box is None:

@@ -299,6 +299,7 @@ def finding_cells(finding: ReviewedAnomaly) -> dict[str, Any]:
     """A finding in a table: its fields, what reviewers made of it, and what leads back to the run."""
     return {
         **finding.anomaly.model_dump(mode="json"),
+        "severity": finding.anomaly.rated_severity,
         "probability": finding.anomaly.probability,
         "index": finding.index,
         **review_fields(finding),
@@ -313,8 +314,7 @@ def attributes_of(finding: ReviewedAnomaly) -> dict[str, Any]:
         "name": anomaly.name,
         "phenomenon": anomaly.phenomenon,
         "reasoning": anomaly.reasoning,
-        "severity": anomaly.severity,
-        **({} if anomaly.severity_rated else {"severity_rated": False}),
+        "severity": anomaly.rated_severity,
         "confidence": anomaly.confidence,
         "probability": anomaly.probability,
         "objects": list(anomaly.objects),

@@ -82,8 +82,7 @@ def import_reviews(files: Files, parameters: ImportReviewsParameters) -> ImportR
 
     A verdict is imported if it differs from the one in the run; from Label Studio, each submitted one is. A
     changed text or box becomes a new version. A box without a finding becomes a new finding, which needs all
-    four fields. Raises ItemsError with everything that is wrong, and UsageError; in both cases nothing is
-    written.
+    four fields. Raises ItemsError with everything that is wrong, and UsageError; nothing is written then.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
@@ -371,11 +370,14 @@ def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> A
     if entry.anomaly is None:
         return None
     now = finding.anomaly.model_dump()
+    # A file that says that nobody rated it has the stand-in, too.
+    before = now if "severity_rated" in entry.anomaly else now | {"severity": finding.anomaly.rated_severity}
     changes = {
         name: entry.anomaly[name]
         for name in _CHANGES
-        if name in entry.anomaly and not _same(entry.anomaly[name], now[name])
+        if name in entry.anomaly and not _same(entry.anomaly[name], before[name])
     }
+    changes |= {"severity_rated": True} if "severity" in changes else {}
     if entry.knows_kind and "kind" not in entry.anomaly and "box" in entry.anomaly and now["kind"]:
         changes["kind"] = None
     box = entry.anomaly.get("box")

@@ -26,7 +26,16 @@ from uncanny.wording import counted, option, shown
 NO_KIND: Final = "anomaly"
 QUADRUPLE: Final = ("name", "phenomenon", "reasoning", "severity")
 TEXTS: Final = ("name", "phenomenon", "reasoning")
-_FIELDS: Final = (*QUADRUPLE, "objects", "box", "kind", "found_by", "confidence", "probability")
+_FIELDS: Final = (
+    *QUADRUPLE,
+    "severity_rated",
+    "objects",
+    "box",
+    "kind",
+    "found_by",
+    "confidence",
+    "probability",
+)
 # What a box is labelled with.
 LABELS: Final = (*KINDS, NO_KIND)
 Size = tuple[int | None, int | None]

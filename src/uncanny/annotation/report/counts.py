@@ -26,16 +26,17 @@ _ORDER: dict[Status, int] = {"failed": 0, "partial": 1, "unreadable": 2, "ok": 3
 class RunCounts:
     """Counts over all records.
 
-    `severities` has one key per severity 0-100. `per_image` counts images by number of anomalies, over
-    `ok` and `partial` records: the others say nothing about how many there are. `scores` are probabilities
-    of a detector in whole percent, rounded down. `unpriced` is the number
-    of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens and
-    cost are None until one record reports them. Findings that the model is not sure enough of are
-    counted in `sure` alone.
+    `severities` has one key per severity 0-100, without anomalies that are `unrated`. `per_image` counts
+    images by number of anomalies, over `ok` and `partial` records: the others say nothing about how many
+    there are. `scores` are probabilities of a detector in whole percent, rounded down. `unpriced` is the
+    number of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens
+    and cost are None until one record reports them. Findings that the model is not sure enough of are counted
+    in `sure` alone.
     """
 
     statuses: Counter[Status] = field(default_factory=Counter)
     severities: Counter[int] = field(default_factory=Counter)
+    unrated: int = 0
     per_image: Counter[int] = field(default_factory=Counter)
     names: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -55,7 +56,7 @@ class RunCounts:
 
     @property
     def anomalies(self) -> int:
-        return self.severities.total()
+        return self.severities.total() + self.unrated
 
     def add(self, whole: Annotation) -> None:
         record = self.sure.record(whole)
@@ -64,7 +65,9 @@ class RunCounts:
         if record.status in ("ok", "partial"):
             self.per_image[len(record.anomalies)] += 1
         for anomaly in record.anomalies:
-            self.severities[anomaly.severity] += 1
+            if anomaly.severity_rated:
+                self.severities[anomaly.severity] += 1
+            self.unrated += not anomaly.severity_rated
             self.names[anomaly.name.casefold()] += 1
             if anomaly.kind is not None:
                 self.kinds[anomaly.kind] += 1

@@ -48,7 +48,8 @@ def entries(findings: Sequence[Finding], *, counts: bool) -> list[dict[str, Any]
         if each.part is not None:
             part, number = {"number": number, "box": each.part}, number + 1
         if each.counts is counts:
-            chosen.append(each.anomaly.model_dump(mode="json") | {"part": part})
+            anomaly = each.anomaly.model_dump(mode="json")
+            chosen.append(anomaly | {"severity": each.anomaly.rated_severity, "part": part})
     return chosen
 
 

@@ -135,7 +135,8 @@ class LabelStudioWriter(FormatWriter):
         yield control("kind", "rectanglelabels", "rectanglelabels", [anomaly.kind or NO_KIND])
         for name in TEXTS:
             yield control(name, "textarea", "text", [getattr(anomaly, name)])
-        yield control("severity", "number", "number", anomaly.severity)
+        if anomaly.severity_rated:
+            yield control("severity", "number", "number", anomaly.severity)
         if finding.decision is not None:
             yield control("decision", "choices", "choices", [finding.decision])
 

@@ -97,7 +97,8 @@ def _headline(record: Mapping[str, Any], status: str) -> tuple[str, int | None, 
     findings = [each for each in _list(record, "anomalies") if isinstance(each.get("severity"), int)]
     if findings:
         worst = min(findings, key=lambda each: int(each["severity"]))
-        return str(worst.get("name", "")), max(0, min(100, worst["severity"])), len(findings) - 1
+        severity = max(0, min(100, worst["severity"])) if worst.get("severity_rated", True) else None
+        return str(worst.get("name", "")), severity, len(findings) - 1
     if status in ("failed", "unreadable"):
         return failure_of(record).message, None, 0
     # An annotation has regions, too: the parts that were looked at again.
