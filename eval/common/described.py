@@ -64,7 +64,7 @@ class DescribedImage(Record):
 
 
 TextSource = str | os.PathLike[str] | Sequence[DescribedImage]
-_TEXTS: Final = "Texts are a file, the word `scenes` or uncanny.edits.DescribedImage records"
+_TEXTS: Final = "Images and texts are a file, the word `scenes` or uncanny.edits.DescribedImage records"
 _REMEDY: Final = 'Write lines like {"id": "1", "caption": "A dog on a lawn.", "objects": ["dog", "lawn"]}.'
 
 
@@ -96,8 +96,8 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     base = None if root is None else Path(root)
     if not isinstance(source, str | os.PathLike):
         records = check_records(source, DescribedImage, what=_TEXTS)
-        problems = repeated_ids([(None, each) for each in records], "give every text its own")
-        name, folder = "the texts", base or Path.cwd()
+        problems = repeated_ids([(None, each) for each in records], "give every record its own")
+        name, folder = "the list of records", base or Path.cwd()
     elif (bundled := bundled_set(os.fspath(source))) is not None:
         return TextSet(tuple(_described_scenes(bundled)), bundled, SETS[bundled] / "images")
     elif Path(source).is_dir():
@@ -105,13 +105,13 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
     else:
         path = Path(source)
         lines, problems = parse_records(path, DescribedImage)
-        problems += repeated_ids(lines, "give every text its own", problems)
+        problems += repeated_ids(lines, "give every line its own", problems)
         records = tuple(record for _, record in lines)
         name, folder = str(path), base or path.parent
     if problems:
         raise ItemsError(name, sorted(problems, key=by_line), remedy="Correct these; nothing was started.")
     if not records:
-        raise UsageError(f"{name} contains no texts", remedy=_REMEDY)
+        raise UsageError(f"{name} is empty", remedy=_REMEDY)
     return TextSet(
         tuple(records), Path(source) if isinstance(source, str | os.PathLike) else "program", folder
     )
@@ -120,7 +120,7 @@ def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None
 def _images_of(folder: Path) -> TextSet:
     names = [os.path.relpath(file, folder) for file in discover([folder]).files]
     if not names:
-        raise UsageError(f"{folder} contains no images", remedy="Pass another folder, or a file of texts.")
+        raise UsageError(f"{folder} contains no images", remedy="Pass another folder, or a JSON Lines file.")
     images = tuple(DescribedImage(id=Path(name).as_posix(), original=name) for name in names)
     return TextSet(images, folder, folder)
 
@@ -307,14 +307,18 @@ class WritingForecast(Forecast):
 
 
 def forecast_of(
-    task: TextTask[I, W], pending: int, unreadable: int, counter: UsageCounter
+    task: TextTask[I, W],
+    pending: int,
+    unreadable: int,
+    counter: UsageCounter,
+    kind: type[WritingForecast] = WritingForecast,
 ) -> WritingForecast:
     """The forecast of a task with so many `pending` inputs, whose calls are counted."""
     items = task.asked()
     pictures = set(list(dict.fromkeys(item.image.id for item in items))[: task.options.limit])
     number = sum(1 for item in items if item.image.id in pictures)  # the limit is one on pictures
     inputs = forecast_inputs(task.models, inputs=number, pending=pending, unreadable=unreadable)
-    return WritingForecast.of_calls(inputs, counter, task.price_table())
+    return kind.of_calls(inputs, counter, task.price_table())
 
 
 def failure(failed: StepFailedError) -> dict[str, Any]:

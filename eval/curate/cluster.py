@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.described import TextSource, load_texts
+from uncanny.eval.common.described import TextSource, load_texts, nothing_to_ask
 from uncanny.eval.common.tables.table import Table
 from uncanny.eval.curate.parameters import ClusterParameters
 from uncanny.eval.curate.result import CuratedResult, check_suffix
@@ -83,7 +83,7 @@ class PromptClusters(CuratedResult):
 def cluster(prompts: TextSource, parameters: ClusterParameters) -> PromptClusters:
     """Group prompts that say the same, and choose one of each group, as `uncanny curate cluster` does.
 
-    `prompts` are the texts of `filter`: a JSON Lines file with an `id` and a `caption` a line, `scenes`, or
+    `prompts` are as for `filter`: a JSON Lines file with an `id` and a `caption` a line, `scenes`, or
     records. Prompts are embedded by the CLIP model in the folder `clip`, which cuts long ones.
 
     Raises ItemsError and UsageError for what cannot be read, a missing model, and more than 20,000 prompts.
@@ -100,7 +100,7 @@ def cluster(prompts: TextSource, parameters: ClusterParameters) -> PromptCluster
     texts = load_texts(prompts)
     some = [(each.id, each.caption) for each in texts.images if each.caption is not None]
     if not some:
-        raise UsageError("None of the texts has a prompt (`caption`)")
+        raise nothing_to_ask(texts, "a prompt (`caption`)")
     if len(some) > MOST_PROMPTS:
         raise UsageError(
             f"{len(some):,} prompts are more than {MOST_PROMPTS:,}", remedy="Cluster them in parts."

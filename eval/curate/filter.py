@@ -95,7 +95,7 @@ class FilterRun(RunResult[Filtered]):
 
 
 def filter_task(parameters: FilterParameters, texts: TextSource, *, copy: bool = True) -> FilterTask:
-    """The task over these texts; `copy` False leaves bundled pictures where they are.
+    """The task over these images or prompts; `copy` False leaves bundled pictures where they are.
 
     Raises UsageError. Blocking.
     """
@@ -160,7 +160,14 @@ def filter_forecast(texts: TextSource, parameters: FilterParameters) -> WritingF
             continue
         text = prompt_tokens(task.prompts, "system", step.prompt) + text_tokens(item.image.caption or "")
         counter.add(text, *([] if file is None else [image]), output=step.answer.fixed)
-    return forecast_of(task, len(pending), lacking, counter)
+    kind = _ImagesForecast if step.sees_image else WritingForecast
+    return forecast_of(task, len(pending), lacking, counter, kind)
+
+
+class _ImagesForecast(WritingForecast):
+    """Of questions about images."""
+
+    unit = "images"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +193,10 @@ class FilterTask(TextTask[AskedImage, Filtered]):
 
     config: FilterConfig = field(default_factory=FilterConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("curate"))
+
+    @property
+    def unit(self) -> str:  # type: ignore[override]  # another class has one for all questions
+        return "images" if STEPS[self.config.question].sees_image else "texts"
 
     def key(self, record: Filtered) -> str:
         return record.id

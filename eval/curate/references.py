@@ -97,7 +97,7 @@ class References(CuratedResult):
 def references(images: TextSource, parameters: ReferencesParameters) -> References:
     """Find a real photograph for each generated image, as `uncanny curate references` does.
 
-    `images` and `pool` are folders, or texts as in `filter`, with `id`, `original` and, if known, the
+    `images` and `pool` are folders, or files as for `filter`, with `id`, `original` and, if known, the
     `caption` that the image was made from or that describes the photograph. Captions are compared without
     case and extra spaces. With `clip`, images are compared by the model in that folder: among photographs of
     the same caption, and where there is none.

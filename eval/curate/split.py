@@ -88,14 +88,14 @@ class Split(CuratedResult):
 def split(identities: TextSource, parameters: SplitParameters) -> Split:
     """Split identities into a training and a test set, and choose whose images are annotated.
 
-    `identities` are texts as in `filter`; only their ids count, and not their order. No identity is in both
+    `identities` are as for `filter`; only their ids count, and not their order. No identity is in both
     sets. In each set, `shared` identities are annotated for all of its generators and `own` others for each.
 
     Raises ItemsError and UsageError for what cannot be read, for generators that are named twice, training
     generators that are not generators, and for sets with too few identities.
 
-    >>> texts = [uncanny.edits.DescribedImage(id=str(number)) for number in range(12)]
-    >>> split = uncanny.curate.split(texts, generators=["A", "B"], train=["A"], shared=2, own=1)
+    >>> identities = [uncanny.edits.DescribedImage(id=str(number)) for number in range(12)]
+    >>> split = uncanny.curate.split(identities, generators=["A", "B"], train=["A"], shared=2, own=1)
     >>> split.to_json()["test"]["annotated"], split.to_json()["train"]["annotated"]
     ({'A': 3, 'B': 3}, {'A': 3})
 

@@ -6,7 +6,7 @@ import csv
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -21,6 +21,7 @@ from uncanny.records.reviews import ReviewLog
 from uncanny.schema import Annotation, Anomaly
 from uncanny.service.web.records import card_of
 
+Format = Literal["csv", "labelstudio", "coco", "cvat", "jsonl", "parquet"]
 UNRATED = Anomaly(name="Edge", phenomenon="Bent.", reasoning="It is one.", severity=20, severity_rated=False)
 RATED = Anomaly(name="Edge", phenomenon="Bent.", reasoning="It is one.", severity=20)
 
@@ -32,7 +33,7 @@ def screened(tmp_path: Path) -> Path:
     return uncanny.pairs.screen(run).path
 
 
-def exported(run: Path, to: str) -> Path:
+def exported(run: Path, to: Format) -> Path:
     return uncanny.export(run, to=to, out=run.parent / "out", all=True, force=True).files[to]
 
 
@@ -53,7 +54,7 @@ def test_exports_have_no_severity_that_nobody_rated(screened: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["csv", "labelstudio", "coco", "cvat", "jsonl"])
-def test_an_export_that_comes_back_rates_nothing(screened: Path, to: str) -> None:
+def test_an_export_that_comes_back_rates_nothing(screened: Path, to: Format) -> None:
     file = exported(screened, to)
     if to == "labelstudio":
         file /= "tasks.json"

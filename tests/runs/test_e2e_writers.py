@@ -221,7 +221,7 @@ def test_pictures_that_cannot_be_read_cost_their_own_texts(tmp_path: Path, run: 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "contains no texts"),
+        ("", "is empty"),
         ("{", "not valid JSON"),
         ('{"caption": "A dog."}', "id"),
         ('{"id": "1", "caption": ""}', "caption"),

@@ -49,7 +49,7 @@ def written(folder: RunFolder) -> dict[str, Any]:
 def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
     manifest = Manifest(folder, protocol(), None, record_file=LINES)
     manifest.sent(MODELS, {"openai/a": {"temperature": 0.3}})
-    progress = Progress(total=7)
+    progress = Progress(total=7, items="anomalies")
     progress.statuses.update(ok=3, partial=1, unreadable=1)
     progress.items_found, progress.duplicates = 9, 2
     progress.pixel_changes["downscale"] = 4

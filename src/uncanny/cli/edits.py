@@ -308,7 +308,6 @@ def _ask(
 class WritingSummary(Summary[Any]):
     """Counts and texts that are missing. There is no page."""
 
-    label = "Texts"
     missing = "Without a text, or without a whole one:"
 
     def failures(self) -> list[str]:

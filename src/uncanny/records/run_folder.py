@@ -465,7 +465,7 @@ _NAMED: Final[Mapping[tuple[str, ...], str]] = {
     ("prompts", "whose"): "whose prompts",
     ("items",): "item file",
     ("pairs",): "file of pairs",
-    ("texts",): "file of texts",
+    ("texts",): "input",
     ("pixels", "policy", "max_file_bytes"): "limit on bytes of a file",
 }
 

@@ -128,7 +128,7 @@ class Manifest:
             **{name: progress.statuses[name] for name in progress.kinds},
             "pending": progress.total - progress.done,
         }
-        if progress.unit == "images":
+        if progress.items:
             counts |= {"duplicates": progress.duplicates, progress.items: progress.items_found}
         if self._manifest.forecast is not None:
             counts |= {"objects": progress.objects, "without_findings": progress.without_findings}

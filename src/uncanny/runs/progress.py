@@ -179,7 +179,7 @@ class Progress:
     `paid_before` tells of a replayed call whether a killed session of this run paid for it, uncounted.
     `unit` is what inputs are called, `kinds` the statuses they can have, `answered` those of
     them that are no failure.
-    `items` is what is counted as found in images.
+    `items` is what is counted as found in images; empty where nothing is.
     `total` inputs are in the run, `resumed` of them were finished before this session, `statuses` counts the
     finished ones by status; `without_objects` of the images that are `ok` name neither an object nor an
     anomaly. `objects` were examined in images that are `ok` or `partial`; in those `without_findings` no
@@ -201,7 +201,7 @@ class Progress:
     resumed: int = 0
     duplicates: int = 0
     without_objects: int = 0
-    items: str = "anomalies"
+    items: str = ""
     items_found: int = 0
     objects: int = 0
     without_findings: int = 0

@@ -266,6 +266,22 @@ def test_bundled_scenes_are_drawings_and_not_blurred(question: str, passed: bool
     assert {record.passed for record in run.filtered} == {passed}
 
 
+@pytest.mark.parametrize(("question", "unit"), [("photo", "images"), ("prompt", "texts")])
+def test_what_is_filtered_is_called_what_it_is(question: str, unit: str, tmp_path: Path) -> None:
+    asked = ("curate", "filter", "scenes", "-m", "demo", "--question", question, "--limit", 2)
+    done = uncanny_here(*asked, "-o", tmp_path / "run")
+    assert f"2 {unit} · demo" in done.err
+    assert f"{unit.capitalize():<8} 2: 2 ok" in done.out
+    assert f"{unit.capitalize():<8} 2, 2 to do" in uncanny_here(*asked, "--dry-run").out
+    totals = json.loads((tmp_path / "run/run.json").read_text())["totals"]
+    assert totals[unit] == 2
+    assert not totals.keys() & {"anomalies", "duplicates", *{"images", "texts"} - {unit}}
+    (tmp_path / "nothing.jsonl").touch()
+    for command in ((*asked, "--dry-run"), ("curate", "split", "scenes", "--generator", "A")):
+        words = uncanny_here(*command[:2], tmp_path / "nothing.jsonl", *command[3:]).err
+        assert "nothing.jsonl is empty" in words
+
+
 def test_no_prompt_of_the_papers_is_used() -> None:
     """X-AIGD, figure 8, in words of our own."""
     from uncanny.prompts import prompt_set
