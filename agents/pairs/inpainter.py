@@ -32,11 +32,13 @@ async def inpaint(
     context: AgentContext[C],
     *,
     subject: str,
+    device: str | None = None,
 ) -> Kept:
     """`picture` with something else where `mask` is white, stored in `folder`.
 
-    `text` says what the whole picture shows. `parameters` are those of a `Painting`; its `seed` tells repeats
-    apart. `subject` names the candidate in records. An answer that is not a picture is asked for again.
+    `text` says what the whole picture shows. `parameters` and `device` are those of a `Painting`; its `seed`
+    tells repeats apart. `subject` names the candidate in records. An answer that is not a picture is asked
+    for again.
 
     Raises StepFailedError; what `uncanny.errors.ENDS_RUN` names when no call can be made any more; and
     ExtensionError for a model that does not paint.
@@ -53,6 +55,7 @@ async def inpaint(
         strength=parameters["strength"],
         steps=int(parameters["steps"]),
         keep=folder.keep,
+        device=device,
     )
 
     def read(answer: str) -> Kept:

@@ -43,7 +43,6 @@ class RegionParameters(Parameters):
     """Largest share of an image that a mask may cover, 0–1."""
     dilate: Annotated[int, Field(ge=0, le=1_000)] = 4
     """Widen masks by this many pixels on each side."""
-    device: Device = None
 
 
 class MakeConfig(SamplingParameters, RegionParameters):
@@ -76,6 +75,7 @@ class MakeConfig(SamplingParameters, RegionParameters):
     after a caption that a model changes (perturber)."""
     caption: Annotated[Text, Field(min_length=1, max_length=2_000)] = "A picture"
     """Caption of images that have none in a column `caption`, `prompt` or `text` of their metadata."""
+    device: Device = None
     temperature: Temperature = 0.7
     max_output_tokens: OutputTokens = 8_000
 

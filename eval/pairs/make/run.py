@@ -389,6 +389,7 @@ class MakeTask(ImageTask[Original]):
                 PaintedFolder(self.folder.path / "painted"),
                 about.context,
                 subject=name,
+                device=self.config.device,
             )
         except StepFailedError as failed:
             _note(failed, errors)

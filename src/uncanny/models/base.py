@@ -107,6 +107,7 @@ class Painting:
     `keep` takes the picture that came, as the bytes of an image file of any size, and those of these
     parameters that the model was really sent, by name; it stores both and returns the text of the response.
     `resampled` says that the model drew at another size, so that all pixels differ from those it was sent.
+    `device` is where a model of this process paints, None for the fastest.
     """
 
     seed: int
@@ -114,6 +115,7 @@ class Painting:
     strength: float
     steps: int
     keep: Keep = field(repr=False, compare=False)
+    device: str | None = None
 
     @property
     def parameters(self) -> dict[str, float]:

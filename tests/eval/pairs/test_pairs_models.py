@@ -38,7 +38,7 @@ def test_a_pipeline_paints_the_mask_and_nothing_else_twice_the_same(tmp_path: Pa
     images = pictures(tmp_path / "pictures")
     options: dict[str, Any] = {"inpainter": f"diffusers/{pipeline}", "attempts": 2, "steps": 4}
     run = uncanny.pairs.make(images, out=tmp_path / "one", **options)
-    again = uncanny.pairs.make(images, out=tmp_path / "two", **options)
+    again = uncanny.pairs.make(images, out=tmp_path / "two", device="cpu", **options)
     assert run.summary.statuses["ok"] == 1, run.originals[0].errors
     pairs = load_made(run.path)
     for pair in pairs:
@@ -56,6 +56,25 @@ def test_a_pipeline_paints_the_mask_and_nothing_else_twice_the_same(tmp_path: Pa
     first, second = (each.candidate for each in pairs)
     assert first.sha256 != second.sha256
     assert [each.candidate.sha256 for each in load_made(again.path)] == [first.sha256, second.sha256]
+
+
+@pytest.mark.slow
+def test_a_pipeline_paints_on_the_device_that_is_asked_for(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("diffusers")
+    from tests.eval.pairs.tiny_models import tiny_pipeline
+
+    torch.set_num_threads(1)
+    pipeline = tiny_pipeline(tmp_path / "model")
+    run = uncanny.pairs.make(
+        pictures(tmp_path / "pictures"),
+        inpainter=f"diffusers/{pipeline}",
+        out=tmp_path / "pairs",
+        attempts=1,
+        device="cuda:7",
+    )
+    assert run.summary.state == "stopped"
+    assert "Device 'cuda:7' cannot be used" in (run.summary.error or "")
 
 
 def test_a_folder_without_a_pipeline_ends_the_run(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Inpainting pipelines of diffusers in this process, `diffusers/<name>`: a folder, or a name of the hub.
 
-The pipeline is loaded by the first request, on a GPU if there is one, and paints one picture after another.
+The pipeline is loaded by the first request, on the device that this names, else on a GPU if there is one, and
+paints one picture after another.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from uncanny.errors import (
     RequestRejectedError,
     StorageError,
     TransientError,
+    UsageError,
     text_of,
 )
 from uncanny.extras import install_hint
@@ -69,7 +71,7 @@ class DiffusersProvider(ModelProvider):
     def _paint(self, request: ModelRequest, painting: Painting) -> ModelResponse:
         if self._pipeline is None:
             with quiet_libraries("transformers", "diffusers", reports=False):
-                self._pipeline, self._served = _loaded(self.name, self._model)
+                self._pipeline, self._served = _loaded(self.name, self._model, painting.device)
         try:
             return self._painted(request, painting)
         except (ProviderError, StorageError):
@@ -115,7 +117,7 @@ class DiffusersProvider(ModelProvider):
         )
 
 
-def _loaded(name: str, model: str) -> tuple[Any, str]:
+def _loaded(name: str, model: str, device: str | None) -> tuple[Any, str]:
     """The pipeline, and its name with what tells its weights from others. Raises ModelUnusableError."""
     import diffusers as library
     import torch
@@ -125,8 +127,11 @@ def _loaded(name: str, model: str) -> tuple[Any, str]:
     plain: Any = library.DiffusionPipeline
 
     repository, _, revision = model.partition("@")
-    device = choose_device(None)
-    options: dict[str, Any] = {"dtype": torch.bfloat16 if device == "cuda" else torch.float32}
+    try:
+        device = choose_device(device)
+    except UsageError as error:
+        raise ModelUnusableError(error.message, remedy=error.remedy) from error
+    options: dict[str, Any] = {"dtype": torch.bfloat16 if device.startswith("cuda") else torch.float32}
     options["use_safetensors"] = True
     try:
         folder = Path(weights_place(model))
