@@ -236,6 +236,7 @@ def faulty(web: HTTPServer, *faults: Response | None) -> list[float]:
     return asked
 
 
+@pytest.mark.slow
 def test_a_fault_that_may_pass_costs_no_image(web: HTTPServer) -> None:
     asked = faulty(web, Response(status=503, headers={"Retry-After": "1"}), None)
     assert read_url(web.url_for("/faulty.png"), 100) == b"picture"
