@@ -6,7 +6,7 @@ model that was not asked for one, always counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -41,7 +41,7 @@ class Sure:
     """Takes findings of at least the confidence `least`, 0-1, and those without one; counts all others.
 
     It is true where some were `left_out`, and says so in words, without a full stop. `unknown` counts the
-    findings without a confidence.
+    findings without a confidence, `unrated` those whose severity is a stand-in.
 
     With a `calibration` those that count get a probability. `probabilities` is the sum over the findings
     `with_probability`, also of those that records have themselves.
@@ -50,6 +50,7 @@ class Sure:
     least: float = 0.0
     left_out: int = 0
     unknown: int = 0
+    unrated: int = 0
     calibration: Calibration | None = None
     probabilities: float = 0.0
     with_probability: int = 0
@@ -60,6 +61,7 @@ class Sure:
         kept, left_out = sure_enough(record.anomalies, self.least)
         self.left_out += left_out
         self.unknown += sum(each.confidence is None for each in kept)
+        self.unrated += sum(not each.severity_rated for each in kept)
         if self.calibration is not None:
             kept = tuple(map(self.calibration.finding, kept))
         likely = [each.probability for each in kept if each.probability is not None]
@@ -91,6 +93,17 @@ class Sure:
 
     def __str__(self) -> str:
         return f"{self.hidden} left out"
+
+    def notices(self) -> Iterator[str]:
+        """What to know of the figures, in sentences."""
+        if self:
+            yield f"{self}."
+        if self.unrated:
+            have = "has" if self.unrated == 1 else "have"
+            yield (
+                f"{counted(self.unrated, 'finding')} {have} a severity that nobody has rated: figures of "
+                "realism count a stand-in."
+            )
 
     def beside(self, name: str, others: Mapping[str, Sure]) -> str | None:
         """What to know where others leave findings out, and these, of `name`, have no confidence at all."""

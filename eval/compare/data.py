@@ -174,7 +174,7 @@ def _read(source: OpenSource, problems: list[Problem], min_confidence: float) ->
         run is not None and run.written,
         None if totals is None else totals.seconds,
         None if totals is None else totals.replayed,
-        (*run_notices(source, len(images)), *([f"{source.source.name}: {sure}."] if sure else [])),
+        (*run_notices(source, len(images)), *(f"{source.source.name}: {words}" for words in sure.notices())),
         sure,
     )
 

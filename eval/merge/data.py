@@ -148,9 +148,12 @@ def _read(source: OpenSource, problems: list[Problem], min_confidence: float) ->
             if each.original is not None and is_sure(each.original, min_confidence)
         )
         images.append(SeenImage(run_image(sure.record(record), None, source), record, findings))
-    notices = [*run_notices(source, len(images)), *([f"{source.source.name}: {sure}."] if sure else [])]
+    notices = (
+        *run_notices(source, len(images)),
+        *(f"{source.source.name}: {words}" for words in sure.notices()),
+    )
     provenance = origin.provenance(source.run)
-    return InputRun(source.source.name, source, tuple(images), provenance, sure.left_out, tuple(notices))
+    return InputRun(source.source.name, source, tuple(images), provenance, sure.left_out, notices)
 
 
 @dataclass(frozen=True, slots=True)

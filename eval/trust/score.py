@@ -249,8 +249,7 @@ class TrustResult(RowsResult):
         if judged.gone:
             are = "is" if len(judged.gone) == 1 else "are"
             yield f"{counted(len(judged.gone), 'image')} of the sample {are} not in the run any more."
-        if judged.sure:
-            yield f"{judged.sure}."
+        yield from judged.sure.notices()
 
     def _finding_notes(self) -> Iterator[str]:
         if self.missed.value is not None:

@@ -95,3 +95,16 @@ def test_a_finding_in_words_has_no_severity_that_nobody_rated() -> None:
     assert (RATED.in_words(), UNRATED.in_words()) == (" 20  Edge: Bent.", "  –  Edge: Bent.")
     assert "realism" not in UNRATED._repr_html_()
     assert "realism 20 of 100" in RATED._repr_html_()
+
+
+def test_figures_that_count_a_stand_in_say_so(screened: Path) -> None:
+    words = "p: 1 finding has a severity that nobody has rated"
+    (other,) = read_records(screened / "annotations.jsonl", Annotation)
+    runs: dict[str, Path | list[Annotation]] = {
+        "p": screened,
+        "q": [other.model_copy(update={"anomalies": (RATED,)})],
+    }
+    assert words in str(uncanny.audit({"p": screened}, resamples=0))
+    compared = str(uncanny.compare(runs))
+    assert words in compared
+    assert "q: 1 finding" not in compared

@@ -99,8 +99,7 @@ def load_generators(
         notices = (
             *_notices(source, records.run, left),
             *_blank(source, records.run, aggregate),
-            *([f"{source.name}: {aggregate.sure}."] if aggregate.sure else []),
-            *(f"{source.name}: {words}" for words in (sure.how_many_right, unlike) if words is not None),
+            *(f"{source.name}: {words}" for words in (*sure.notices(), sure.how_many_right, unlike) if words),
         )
         generators.append(
             Generator(
