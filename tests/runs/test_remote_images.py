@@ -219,8 +219,9 @@ def web(httpserver: HTTPServer, tmp_path: Path) -> HTTPServer:
     return httpserver
 
 
-def faulty(web: HTTPServer, *faults: Response | None) -> list[float]:
+def faulty(httpserver: HTTPServer, *faults: Response | None) -> list[float]:
     """An image behind so many faults, None for a connection that is cut; when it was asked for."""
+    pytest.importorskip("fsspec")
     asked: list[float] = []
     left = list(faults)
 
@@ -232,14 +233,14 @@ def faulty(web: HTTPServer, *faults: Response | None) -> list[float]:
             return Response(iter([b"pic"]), headers={"Content-Length": "7"})
         return fault
 
-    web.expect_request("/faulty.png").respond_with_handler(answer)
+    httpserver.expect_request("/faulty.png").respond_with_handler(answer)
     return asked
 
 
 @pytest.mark.slow
-def test_a_fault_that_may_pass_costs_no_image(web: HTTPServer) -> None:
-    asked = faulty(web, Response(status=503, headers={"Retry-After": "1"}), None)
-    assert read_url(web.url_for("/faulty.png"), 100) == b"picture"
+def test_a_fault_that_may_pass_costs_no_image(httpserver: HTTPServer) -> None:
+    asked = faulty(httpserver, Response(status=503, headers={"Retry-After": "1"}), None)
+    assert read_url(httpserver.url_for("/faulty.png"), 100) == b"picture"
     assert len(asked) == 3
     assert asked[1] - asked[0] >= 1
 
@@ -255,12 +256,12 @@ def test_a_fault_that_may_pass_costs_no_image(web: HTTPServer) -> None:
     ],
 )
 def test_an_image_is_asked_for_three_times_at_most(
-    fault: Response, times: int, web: HTTPServer, monkeypatch: pytest.MonkeyPatch
+    fault: Response, times: int, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("uncanny.images.remote._PAUSES_S", (0.0, 0.0))
-    asked = faulty(web, *[fault] * 9)
+    asked = faulty(httpserver, *[fault] * 9)
     with pytest.raises(ImageError, match=f"the server answered {fault.status_code}"):
-        read_url(web.url_for("/faulty.png"), 100)
+        read_url(httpserver.url_for("/faulty.png"), 100)
     assert len(asked) == times
 
 
