@@ -104,7 +104,11 @@ def test_figures_that_count_a_stand_in_say_so(screened: Path) -> None:
         "p": screened,
         "q": [other.model_copy(update={"anomalies": (RATED,)})],
     }
-    assert words in str(uncanny.audit({"p": screened}, resamples=0))
+    audited = uncanny.audit({"p": screened}, resamples=0)
+    assert words in str(audited)
+    page = audited.report(screened.parent / "audit.html").read_text()
+    assert words in page
+    assert "20 of 100 realistic" not in page
     compared = str(uncanny.compare(runs))
     assert words in compared
     assert "q: 1 finding" not in compared
