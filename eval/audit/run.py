@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def score_sources(
         # Two assessors are compared by what each of them found.
         for each, judged in ((sources, True), (against, False), (before, True))
     )
-    result = score_audit(
+    return score_audit(
         generators,
         second,
         earlier,
@@ -72,8 +72,8 @@ def score_sources(
         measure=measure,
         pair_by=pairing.by,
         notices=notices,
+        calibration=calibration,
     )
-    return replace(result, calibration=calibration)
 
 
 def annotating_of(parameters: AuditParameters, source: Source, *, dry: bool = False) -> Annotating:

@@ -51,6 +51,7 @@ from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, Metric, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.significance import rank_agreement
+from uncanny.records.calibration import Calibration
 from uncanny.wording import counted, option
 
 PAPER = "the AnomReason paper, table 3: 246 prompts a generator"
@@ -70,12 +71,14 @@ def score_audit(
     measure: Similarity | None = None,
     pair_by: str | None = None,
     notices: Sequence[str] = (),
+    calibration: Calibration | None = None,
 ) -> AuditResult:
     """Score all generators, and the same ones by a second assessor where `against` is given.
 
     `before` are earlier releases of some of the generators, under their names; of several of one the oldest
     comes first, and the newest is compared with now. `pair_by` is what records are paired by, whether or not
-    that was asked for. `notices` are told before those of the leaderboard.
+    that was asked for. `notices` are told before those of the leaderboard. `calibration` is the one
+    that the findings have their probabilities from.
 
     Raises UsageError where the annotations were not made alike, unless mixing is allowed, and where the
     second assessor has fewer than two of the generators.
@@ -108,6 +111,7 @@ def score_audit(
         side_by_side=prompt_rows(generators),
         own=chosen.own_names,
         least_confidence=chosen.min_confidence,
+        calibration=calibration,
         groups=None
         if pair_by is None
         else ImageGroups.of(pair_by, [key for each in generators for key in each.aggregate.prompt_keys]),
