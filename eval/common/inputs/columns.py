@@ -19,7 +19,7 @@ import orjson
 
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.inputs.image_files import read_bytes
-from uncanny.eval.common.inputs.problems import check_lines
+from uncanny.eval.common.inputs.problems import first_line
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
 from uncanny.files import load_json, open_file
@@ -173,9 +173,7 @@ def _of_json_lines(path: Path, root: Path) -> Columns:
     rows: list[Any] = []
     lines: list[int] = []
     problems: list[Problem] = []
-    data = read_bytes(path)
-    check_lines(data, path)
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate(first_line(read_bytes(path), path).split(b"\n"), start=1):
         if not line or line.isspace():
             continue
         try:

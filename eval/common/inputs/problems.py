@@ -52,13 +52,15 @@ def _message(details: ErrorDetails) -> str:
     return f"{details['msg']}, not {shown(value)}"
 
 
-def check_lines(first: bytes, file: Path) -> None:
-    """Raises UsageError where the `first` line of JSON Lines begins a list, which may go on over many."""
-    if first.lstrip().startswith(b"["):
+def first_line(line: bytes, file: Path) -> bytes:
+    """The beginning of JSON Lines without a mark of UTF-8. Raises UsageError where it begins a JSON list."""
+    line = line.removeprefix(UTF8_MARK)
+    if line.lstrip().startswith(b"["):
         raise UsageError(
             f"{file} is a JSON list instead of JSON Lines",
             remedy="Write one object per line, without the list around them, as `jq -c '.[]'` does.",
         )
+    return line
 
 
 def parse_records(
@@ -82,10 +84,7 @@ def parse_records(
     try:
         with open_lines(path, root, needed=needed) as file:
             for number, raw in enumerate(file, start=1):
-                line = raw
-                if number == 1:
-                    line = raw.removeprefix(UTF8_MARK)
-                    check_lines(line, path)
+                line = first_line(raw, path) if number == 1 else raw
                 if not line.strip():
                     continue
                 try:

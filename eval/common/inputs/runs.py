@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 import orjson
 
 from uncanny.errors import RecordError, UsageError
-from uncanny.eval.common.inputs.problems import check_lines
+from uncanny.eval.common.inputs.problems import first_line
 from uncanny.eval.common.inputs.table_records import open_lines, record_tables
 from uncanny.files import open_file
 from uncanny.records.annotation_table import LINES, TABLE
@@ -135,7 +135,7 @@ def _refuse_people(place: str, run: str) -> NoReturn:
         terminal=f"uncanny export {run} {option('to', 'jsonl')} {option('out', 'people.jsonl')}",
     )
     raise UsageError(
-        f"{place}: no findings of a model; what people found is in the reviews of the run",
+        f"{place} has no findings of a model: what people found is in the reviews of the run",
         remedy=f"Export that with `{export}`, and use the file.",
     )
 
@@ -158,7 +158,7 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
     """Yield the records of `file`, none when it does not exist; of several of one image the last.
 
     A last line without its newline that cannot be read is one being written, and is left out. So is a line
-    that is no JSON where `on_broken` is told its number; any other invalid line raises `RecordError`, and
+    that is not JSON where `on_broken` is told its number; any other invalid line raises `RecordError`, and
     a JSON list `UsageError`.
     """
     if not file.is_file():
@@ -168,7 +168,7 @@ def stream_annotations(file: Path, on_broken: Callable[[int], object] | None = N
     with open_file(file) as lines:
         for number, line in enumerate(lines, 1):
             if number == 1 and on_broken is None:
-                check_lines(line, file)
+                line = first_line(line, file)
             if not line.strip():
                 continue
             try:

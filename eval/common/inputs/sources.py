@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from uncanny.demo.scenes import bundled_set
 from uncanny.demo.sets import SCENES
 from uncanny.errors import Problem, UsageError
-from uncanny.eval.common.inputs.problems import UTF8_MARK, check_lines, of_validation, repeated
+from uncanny.eval.common.inputs.problems import first_line, of_validation, repeated
 from uncanny.eval.common.inputs.runs import ReadRun, check_findings, check_found, last_lines, open_run
 from uncanny.eval.common.inputs.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
@@ -242,10 +242,7 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with open_lines(file, needed=_NEEDED) as lines:
             for number, line in enumerate(lines, 1):
-                content = line
-                if number == 1:
-                    content = line.removeprefix(UTF8_MARK)
-                    check_lines(content, file)
+                content = first_line(line, file) if number == 1 else line
                 if content.strip():
                     yield number, content
     except OSError as error:

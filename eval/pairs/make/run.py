@@ -231,7 +231,7 @@ class MakeTask(ImageTask[Original]):
         del content["device"]  # another one may go on
         content["masks"] = None if self.config.masks is None else str(self.config.masks)
         content["inventory"] = prompt_set("packed").id if self.config.regions == "objects" else None
-        # A name of the hub is no folder; given masks need no SAM 2.
+        # A name on the hub is not a folder; given masks do not need SAM 2.
         used = {"landmarks": self._people, "sam2": self._sam if self._masks is None else None}
         for name, model in used.items():
             place = Path(content[name] or "")

@@ -84,7 +84,7 @@ class Background(Discount[BackgroundApi]):
     async def __aexit__(self, *_error: object) -> None:
         if self._handing_in:
             await asyncio.wait(self._handing_in, timeout=HAND_IN_S)
-        with contextlib.suppress(StorageError):  # then `run.json` hardly counts them either
+        with contextlib.suppress(StorageError):  # a disk that is full: `run.json` may lack them, too
             for entry in self._entries.values():
                 if entry.id in self._booked and not entry.booked:
                     self._log.note(entry.model_copy(update={"booked": True}))

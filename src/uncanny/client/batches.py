@@ -151,7 +151,7 @@ class Batches(Discount[BatchApi]):
         if not self._under_way:
             await self._uploads.delete()
         entries = self._files.under_way()
-        with contextlib.suppress(StorageError):  # then `run.json` hardly counts them either
+        with contextlib.suppress(StorageError):  # a disk that is full: `run.json` may lack them, too
             for batch in (*self._fetched, *self._flying):
                 if batch.tag in entries and batch.booked - set(entries[batch.tag].booked):
                     self._note_left(batch)
